@@ -59,6 +59,7 @@ var badFiles = map[string]string{
 	"job-search":         `job-search.bad.yaml:1:51: job.search is 9, but job.kind is sample; leave it out`,
 	"job-train":          `job-train.bad.yaml:1:14: job.model is set, but job.kind is train; name the kind, such as loglik, or leave it out`,
 	"job-train-data":     `job-train-data.bad.yaml:1:13: job.data is set, but job.kind is train; name the kind, such as loglik, or leave it out`,
+	"job-train-seed":     `job-train-seed.bad.yaml:1:13: job.seed is set, but job.kind is train; name the kind, such as loglik, or leave it out`,
 	"job-eval":           `job-eval.bad.yaml:1:50: job.format is npy, but job.kind is eval, which writes no rows; leave it out`,
 	"name-dots":          `name-dots.bad.yaml:1:7: name is "..", want a word that can name a directory`,
 	"job-model":          `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,

@@ -168,12 +168,8 @@ func (l *Leaf) problem() string {
 func (j *Job) validate() error {
 	rows := slices.ContainsFunc(j.Data, func(p string) bool { return p != "" })
 	switch {
-	case j.Kind == "train" && j.Model != "":
-		return &keyError{"job.model", "is set, but job.kind is train; name the kind, such as loglik, or leave it out"}
-	case j.Kind == "train" && rows:
-		return &keyError{"job.data", "is set, but job.kind is train; name the kind, such as loglik, or leave it out"}
 	case j.Kind == "train":
-		return nil
+		return j.validateTraining(rows)
 	case j.Model == "":
 		return &keyError{"job.kind", fmt.Sprintf("is %s, but job.model is empty; name a model file", j.Kind)}
 	case !rows && j.Kind != "sample":
@@ -237,6 +233,22 @@ func (j *Job) validate() error {
 		}
 	}
 	return nil
+}
+
+// validateTraining refuses what a job of training does not read; rows says whether job.data names some.
+func (j *Job) validateTraining(rows bool) error {
+	usual := usualValues()
+	var err error
+	schema.child("job").values(reflect.ValueOf(*j), func(f *field, value any) {
+		set := fmt.Sprint(value) != usual[f.path]
+		if f.path == "job.data" { // which may name nothing
+			set = rows
+		}
+		if set && err == nil {
+			err = &keyError{f.path, "is set, but job.kind is train; name the kind, such as loglik, or leave it out"}
+		}
+	})
+	return err
 }
 
 // RequireTraining returns an error that says what is expected and how to get
