@@ -212,8 +212,7 @@ type Job struct {
 }
 
 // Default returns the settings that hold where neither a file, the environment nor --set says
-// otherwise. Each call returns a new Config. Anemone has other defaults for step sizes and
-// pseudocount, which Load puts in.
+// otherwise. Each call returns a new Config. Anemone has another pseudocount, which Load puts in.
 func Default() *Config {
 	return &Config{
 		Name:      "run",
