@@ -256,6 +256,16 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 	if f.maxMemory < 1 {
 		return usagef("--max-memory is %d, want at least 1", f.maxMemory)
 	}
+	if f.time != "" {
+		for _, x := range []struct {
+			flag  string
+			given bool
+		}{{"out", f.out != ""}, {"count", f.count}, {"check", f.check}} {
+			if x.given {
+				return usagef("--%s has no effect with --time, which prints seconds alone; leave one of them out", x.flag)
+			}
+		}
+	}
 	p, sizes, err := f.openProgram(path)
 	if err != nil {
 		return err
@@ -287,17 +297,18 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 		if err := a.writeOutputs(p, o, f); err != nil {
 			return err
 		}
-		return a.printSimplified(check)
 	}
 	if f.asJSON {
 		r := outcome(p, o, f.count)
 		r.Check = check
 		return a.printJSON(r)
 	}
-	for _, name := range p.Outputs {
-		fmt.Fprintf(a.stdout, "%s\n", name)
-		if _, err := o.Outputs[name].WriteTo(a.stdout); err != nil {
-			return err
+	if f.out == "" {
+		for _, name := range p.Outputs {
+			fmt.Fprintf(a.stdout, "%s\n", name)
+			if _, err := o.Outputs[name].WriteTo(a.stdout); err != nil {
+				return err
+			}
 		}
 	}
 	if err := a.printPoints(p, o, f.count); err != nil {
@@ -388,7 +399,7 @@ func (a *app) writeOutputs(p *reduction.Program, o *reduction.Outcome, f *reduce
 		}
 		fmt.Fprintf(a.stderr, "written     %s\n", path)
 	}
-	return a.printPoints(p, o, f.count)
+	return nil
 }
 
 func (a *app) printPoints(p *reduction.Program, o *reduction.Outcome, count bool) error {
