@@ -290,25 +290,25 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 			}
 		}
 		used, freed := r.memory, r.freed
-		var leaves *version
-		if oldest != nil && bytes <= limit {
-			leaves, oldest.current = oldest.current, nil
-		}
 		own := int64(0)
 		if e.current != nil {
 			own = e.current.bytes
+		}
+		var leaves *version
+		if oldest != nil && own+bytes <= limit { // else it would leave for nothing
+			leaves, oldest.current = oldest.current, nil
 		}
 		r.mu.Unlock()
 		switch {
 		case bytes > limit:
 			return fmt.Errorf("it takes %d MiB, models may take %d; raise the limit", mib(bytes), mib(limit))
+		case own+bytes > limit:
+			return fmt.Errorf("it takes %d MiB beside the %d MiB of the version that it replaces, models may take %d; raise the limit", mib(bytes), mib(own), mib(limit))
 		case leaves != nil:
 			r.opts.Log.Info("model leaves memory", "model", leaves.name, "version", leaves.number, "for", e.Name)
 			leaves.stats.Loaded(leaves.number, 0)
 			leaves.release()
 			continue
-		case used == own:
-			return fmt.Errorf("it takes %d MiB beside the %d MiB of the version that it replaces, models may take %d; raise the limit", mib(bytes), mib(own), mib(limit))
 		}
 		select {
 		case <-freed: // by requests of versions that left, or another model can leave

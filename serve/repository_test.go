@@ -275,6 +275,23 @@ func TestMemoryRefuses(t *testing.T) {
 	})
 }
 
+// TestMemoryKeeps: where a new version has no room beside the one that it replaces, no other model leaves for it.
+func TestMemoryKeeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &fakeLoader{bytes: 40 << 20}
+		s := testServer(t, l, Options{MaxMemory: 100 << 20, MaxQueueDelay: -1, ModelControl: true}, "a", "b")
+		l.bytes = 70 << 20
+		renew(t, s, "a", "larger")
+		if w := ask(t, s, "POST", "/v2/repository/models/a/load", ""); w.Code != 503 || !strings.Contains(w.Body.String(), "70 MiB beside the 40 MiB of the version that it replaces") {
+			t.Error(w.Code, w.Body)
+		}
+		if got := s.served("a") + " " + s.served("b"); got != "READY 1 READY 1" {
+			t.Error(got)
+		}
+		s.Close()
+	})
+}
+
 // TestControl loads and unloads by request.
 func TestControl(t *testing.T) {
 	l := &fakeLoader{bytes: 1}
