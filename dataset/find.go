@@ -16,7 +16,7 @@ func (s *Schema) Find(name string) (int, error) {
 	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(s.Columns) {
 		return n - 1, nil
 	}
-	return 0, badSetting("the model has no column %q; write a name of its header or a number from 1 to %d", name, len(s.Columns))
+	return 0, badSetting("the model has no column %.80q; write a name of its header or a number from 1 to %d", name, len(s.Columns))
 }
 
 // FindAll is Find of several columns, each of which may come once.

@@ -220,3 +220,20 @@ func TestStatusOf(t *testing.T) {
 		}
 	}
 }
+
+// TestLongParameters: an error has the beginning of a parameter, not all of a text that may be as long as a body.
+func TestLongParameters(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, ReloadEvery: -1}, "m")
+	long := `"` + strings.Repeat("x", 1<<20) + `"`
+	for _, body := range []string{
+		`{"parameters":{"query":"sample","n_samples":` + long + `}}`, `{"parameters":{"query":"sample","timeout":` + long + `}}`,
+		`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,5],"parameters":{"binary_data_size":` + long + `}}]}`,
+		`{"parameters":{"query":"sample","binary_data_output":` + long + `}}`, `{"parameters":{"query":` + long + `}}`,
+		strings.Replace(row, "{", `{"outputs":[{"name":"log_prob","parameters":{"datatype":`+long+`}}],`, 1),
+		strings.Replace(row, "{", `{"outputs":[{"name":"log_prob","parameters":{"binary_data":`+long+`}}],`, 1),
+	} {
+		if w := ask(t, s, "POST", "/v2/models/m/infer", body); w.Code != 400 || w.Body.Len() > 500 || !strings.Contains(w.Body.String(), "xxx...") {
+			t.Errorf("%.60s: %d, %d bytes: %.100s", body, w.Code, w.Body.Len(), w.Body)
+		}
+	}
+}

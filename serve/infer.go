@@ -47,7 +47,7 @@ func (s *Server) infer(ctx context.Context, model string, body *requestBody, jso
 	}()
 	i, ok := v.query(text(req.Params["query"]))
 	if !ok {
-		return nil, fail(ErrRequest, "parameters: query %q; model %q answers %v", clip(fmt.Sprint(req.Params["query"])), v.name, queryNames(v.queries))
+		return nil, fail(ErrRequest, "parameters: query %q; model %q answers %v", shown(req.Params["query"]), v.name, queryNames(v.queries))
 	}
 	call.query, call.job.query, name = &v.queries[i], i, v.queries[i].Name
 	if err := call.prepare(); err != nil {
@@ -113,7 +113,7 @@ func (s *Server) timeout(p oip.Params) (time.Duration, error) {
 	n, ok := convert(x, int64(0))
 	us, _ := n.(int64)
 	if !ok || us < 0 {
-		return 0, fail(ErrRequest, "parameters: timeout is %v; want microseconds", x)
+		return 0, fail(ErrRequest, "parameters: timeout is %s; want microseconds", shown(x))
 	}
 	if us == 0 || us > s.opts.Timeout.Microseconds() {
 		return s.opts.Timeout, nil

@@ -26,7 +26,7 @@ func (c *call) params() error {
 		}
 	}
 	if _, ok := c.req.Params["binary_data_output"].(bool); !ok && c.req.Params["binary_data_output"] != nil {
-		return fail(ErrRequest, "parameters: binary_data_output is %v; want true or false", c.req.Params["binary_data_output"])
+		return fail(ErrRequest, "parameters: binary_data_output is %s; want true or false", shown(c.req.Params["binary_data_output"]))
 	}
 	if c.repeat = 1; len(c.query.Params) > 0 {
 		c.job.params = make(oip.Params, len(c.query.Params))
@@ -40,7 +40,7 @@ func (c *call) params() error {
 		if asked {
 			var ok bool
 			if x, ok = convert(given, like); !ok {
-				return fail(ErrRequest, "parameters: %s is %v; want %s", p.Name, given, kindOf(like))
+				return fail(ErrRequest, "parameters: %s is %s; want %s", p.Name, shown(given), kindOf(like))
 			}
 		}
 		if n, ok := convert(x, 0.0); ok && (p.Min != 0 || p.Max != 0) {
@@ -183,12 +183,12 @@ func (c *call) wanted() error {
 			switch key {
 			case "binary_data":
 				if _, ok := x.(bool); !ok {
-					return fail(ErrRequest, "output %q: parameters: binary_data is %v; want true or false", out.Name, x)
+					return fail(ErrRequest, "output %q: parameters: binary_data is %s; want true or false", out.Name, shown(x))
 				}
 			case "datatype":
 				s, _ := x.(string)
 				if d = oip.Datatype(s); d.Size() <= 0 {
-					return fail(ErrRequest, "output %q: parameters: datatype is %v; want a datatype of numbers, such as FP64", out.Name, x)
+					return fail(ErrRequest, "output %q: parameters: datatype is %s; want a datatype of numbers, such as FP64", out.Name, shown(x))
 				}
 			default:
 				return fail(ErrRequest, "output %q: parameters: %q is not known; datatype and binary_data are", out.Name, clip(key))

@@ -550,6 +550,9 @@ func checkQueries(list []Query) error {
 	return nil
 }
 
+// shown is a parameter of a request for a message. A text may be as long as the request.
+func shown(x any) string { return clip(fmt.Sprint(x)) }
+
 // clip shortens a text of a request for a message.
 func clip(s string) string {
 	const most = 80

@@ -155,7 +155,7 @@ func completedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
 	lines := csv.NewReader(strings.NewReader(text))
 	names, err := lines.Read()
 	if _, end := lines.Read(); err != nil || end != io.EOF {
-		return nil, fmt.Errorf("%s: %q is not a list of columns; separate their names by commas", paramOf, text)
+		return nil, fmt.Errorf("%s: %.80q is not a list of columns; separate their names by commas", paramOf, text)
 	}
 	return s.FindAll(names)
 }

@@ -312,6 +312,7 @@ func TestServeQueries(t *testing.T) {
 			same("expect "+of, a.outputs["expectation"][r], want[0])
 		}
 	}
+	long := strings.Repeat("x", 1<<20)
 	for params, want := range map[string]string{
 		`"quantiles","level":0`:           "the quantile at 0; want a level between 0 and 1",
 		`"quantiles","level":1`:           "the quantile at 1; want a level between 0 and 1",
@@ -322,10 +323,13 @@ func TestServeQueries(t *testing.T) {
 		`"mpe","of":"level,"`:             "no column",
 		`"mpe","of":"\"level"`:            "not a list of columns",
 		`"mpe","of":"level\nscore"`:       "not a list of columns",
+		`"mpe","of":"` + long + `"`:       "no column",
+		`"mpe","of":"` + long + `\n"`:     "no column",
+		`"mpe","of":"` + long + `\"b"`:    "not a list of columns",
 	} {
 		status, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":`+params+`},"inputs":[`+x+`]}`)
-		if status != 400 || !strings.Contains(string(said), want) {
-			t.Errorf("%s: %d %s, want %q", params, status, said, want)
+		if status != 400 || !strings.Contains(string(said), want) || len(said) > 1000 {
+			t.Errorf("%.80s: %d %.200s, want %q", params, status, said, want)
 		}
 	}
 

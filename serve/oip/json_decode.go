@@ -205,7 +205,7 @@ func (d *requestDecoder) contents(in *Tensor, filled bool) error {
 	case binary:
 		n, ok := size.(int64)
 		if !ok || n < 0 || n > int64(len(d.binary)) {
-			return fmt.Errorf("parameters: binary_data_size is %v; %d bytes are left in the body", size, len(d.binary))
+			return fmt.Errorf("parameters: binary_data_size is %s; %d bytes are left in the body", clip(fmt.Sprint(size)), len(d.binary))
 		}
 		in.Raw, d.binary = d.binary[:n:n], d.binary[n:]
 	case !filled:
