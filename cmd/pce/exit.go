@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os/exec"
 	"syscall"
 
 	"github.com/pce-engine/pce"
@@ -102,6 +103,7 @@ var exitCodes = []struct {
 	{rtl.ErrFit, exitData},
 	{rtl.ErrRow, exitData},
 	{simulate.ErrTool, exitMachine},
+	{exec.ErrNotFound, exitMachine},
 	{codec.ErrFile, exitData},
 	{codec.ErrModel, exitData},
 	{codec.ErrRows, exitData},

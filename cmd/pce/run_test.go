@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,6 +41,7 @@ func TestExitCodes(t *testing.T) {
 		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EEXIST}, 3},
 		{atomicfile.Write(".", 0o600, nil), 3},
 		{kernels.ErrMemory, 4},
+		{&exec.Error{Name: "go", Err: exec.ErrNotFound}, 4},
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 4},
 		{fmt.Errorf("%w: %w", em.ErrStopped, context.Canceled), 75},
 		{em.ErrOptions, 2},
