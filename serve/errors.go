@@ -23,6 +23,8 @@ var (
 	ErrFull = errors.New("too many requests")
 	// ErrUnavailable means that a model is not loaded or the server is going away.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrMemory means that a model needs more memory than models may take.
+	ErrMemory = errors.New("not enough memory")
 	// ErrLate means that the deadline passed before the answer was there.
 	ErrLate = errors.New("deadline exceeded")
 	// ErrToken means that a request lacks the server's token.

@@ -301,9 +301,9 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 		r.mu.Unlock()
 		switch {
 		case bytes > limit:
-			return fmt.Errorf("it takes %d MiB, models may take %d; raise the limit", mib(bytes), mib(limit))
+			return fmt.Errorf("%w: it takes %d MiB, models may take %d; raise the limit", ErrMemory, mib(bytes), mib(limit))
 		case own+bytes > limit:
-			return fmt.Errorf("it takes %d MiB beside the %d MiB of the version that it replaces, models may take %d; raise the limit", mib(bytes), mib(own), mib(limit))
+			return fmt.Errorf("%w: it takes %d MiB beside the %d MiB of the version that it replaces, models may take %d; raise the limit", ErrMemory, mib(bytes), mib(own), mib(limit))
 		case leaves != nil:
 			r.opts.Log.Info("model leaves memory", "model", leaves.name, "version", leaves.number, "for", e.Name)
 			leaves.stats.Loaded(leaves.number, 0)
@@ -313,7 +313,7 @@ func (r *repository) reserve(e *entry, bytes int64) error {
 		select {
 		case <-freed: // by requests of versions that left, or another model can leave
 		case <-ctx.Done():
-			return fmt.Errorf("it takes %d MiB, of %d MiB that models may take %d are in use: %w", mib(bytes), mib(limit), mib(used), errInUse)
+			return fmt.Errorf("%w: it takes %d MiB, of %d MiB that models may take %d are in use: %w", ErrMemory, mib(bytes), mib(limit), mib(used), errInUse)
 		}
 	}
 }

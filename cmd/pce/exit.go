@@ -88,6 +88,7 @@ var exitCodes = []struct {
 	{micro.ErrSet, exitMachine},
 	{kernels.ErrDevice, exitMachine},
 	{kernels.ErrMemory, exitMachine},
+	{serve.ErrMemory, exitMachine},
 	{syscall.ENOSPC, exitMachine},
 	{syscall.EDQUOT, exitMachine},
 	{syscall.EFBIG, exitMachine},

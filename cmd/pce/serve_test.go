@@ -221,6 +221,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", "a=x", "--tls-cert", "empty"}, exitUsage, "--tls-cert"},
 		{[]string{"--model", "a=x", "--max-body", "0"}, exitUsage, "--max-body 0"},
 		{[]string{"--model", "a=x", "--max-memory", "-1"}, exitUsage, "--max-memory -1"},
+		{[]string{"--model", "a=rain.txt", "--max-memory", "1"}, exitMachine, "MiB, models may take 1; raise the limit"},
 		{[]string{"--model", "a=x", "--max-memory", "9223372036854775807"}, exitUsage, "want 0 to 1099511627776 MiB"},
 		{[]string{"--model", "a=x", "--profile", "none"}, exitUsage, "--profile is for --schedule"},
 		{[]string{"--model", "a=rain.txt", "--schedule", "preset:padded"}, exitUsage, "every --model is a circuit"},
