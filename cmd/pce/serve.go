@@ -216,6 +216,9 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 	case f.schedule.file != "" && !slices.ContainsFunc(o.Models, mayBeForest):
 		return usagef("--schedule is for decision forests, and every --model is a circuit; leave it out")
 	}
+	if err := f.run.check(); err != nil {
+		return err
+	}
 	if o.MaxQueueDelay == 0 {
 		o.MaxQueueDelay = -1 // a 0 of the options is their default
 	}

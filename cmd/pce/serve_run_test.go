@@ -104,10 +104,10 @@ func TestServeFlags(t *testing.T) {
 	}
 	for _, tc := range [][2]string{
 		{"--max-batch-rows=0", "--max-batch-rows 0; want 1 or more rows"}, {"--max-queue-rows=-1", "--max-queue-rows -1"}, {"--timeout=0", "--timeout 0s; want more than 0"},
-		{"--timeout=-1s", "--timeout -1s"}, {"--max-queue-delay=-1s", "--max-queue-delay -1s"}, {"--token-file=lines", "control characters within the token"},
+		{"--timeout=-1s", "--timeout -1s"}, {"--threads=-5", "--threads -5: want 0 to 4096"}, {"--max-queue-delay=-1s", "--max-queue-delay -1s"}, {"--token-file=lines", "control characters within the token"},
 	} {
 		var out, errs bytes.Buffer
-		args := []string{"serve", "--addr", "127.0.0.1:0", "--model", "m=none", tc[0]}
+		args := []string{"serve", "--addr", "127.0.0.1:0", "--model", "m=none", "--parallel=2", tc[0]}
 		if code := Run(t.Context(), args, nil, strings.NewReader(""), &out, &errs); code != exitUsage || !strings.Contains(errs.String(), tc[1]) {
 			t.Errorf("%s: exit %d: %s", tc[0], code, &errs)
 		}
