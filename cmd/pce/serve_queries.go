@@ -45,9 +45,9 @@ const (
 	mostServed    = 64 // candidates of a row
 )
 
-// servedQueries lists what a circuit of some columns answers. flops is what the likelihood of
-// a row takes.
-func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQuery {
+// servedQueries lists what a circuit of some columns answers, whose domains are those of circuit.Domains. flops is what the
+// likelihood of a row takes.
+func servedQueries(s *dataset.Schema, domains []int, flops int64, exact, soft bool) []servedQuery {
 	columns := []int64{int64(len(s.Columns))}
 	logProb := serve.Output{Name: "log_prob", Datatype: oip.FP32}
 	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns, Completes: true}
@@ -62,7 +62,9 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 			cells.Datatype = oip.FP64 // FP32 lacks the label, or writes it with less digits than it has
 		}
 		most = max(most, c.Categories)
-		classes = append(classes, columnParam(s, i))
+		if domains[i] >= 0 {
+			classes = append(classes, columnParam(s, i))
+		}
 	}
 	mpe, mpeFlops := cells, posteriorCost*flops
 	if mpe.Name = "mpe"; !exact {
@@ -133,7 +135,7 @@ func servedQueries(s *dataset.Schema, flops int64, exact, soft bool) []servedQue
 		Name: "quantiles", Outputs: []serve.Output{{Name: "quantiles", Datatype: oip.FP64, Shape: columns}},
 		Params: []serve.Param{{Name: paramLevel, Default: 0.5}},
 		Plan: func(p oip.Params) (int64, error) {
-			q := quantilesAt(s, p)
+			q := quantilesAt(domains, p)
 			return posteriorCost * flops, q.Check(s)
 		},
 	}, (*servedCircuit).quantiles})
@@ -160,11 +162,13 @@ func completedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
 	return s.FindAll(names)
 }
 
-// quantilesAt is the query for quantiles of all columns at the level of a request.
-func quantilesAt(s *dataset.Schema, p oip.Params) *pce.Query {
+// quantilesAt is the query for quantiles, at the level of a request, of all columns that leaves read.
+func quantilesAt(domains []int, p oip.Params) *pce.Query {
 	q := &pce.Query{Kind: pce.QueryQuantiles, Levels: []float64{p[paramLevel].(float64)}}
-	for i := range s.Columns {
-		q.Columns = append(q.Columns, i)
+	for i, codes := range domains {
+		if codes >= 0 {
+			q.Columns = append(q.Columns, i)
+		}
 	}
 	return q
 }
@@ -239,7 +243,7 @@ func eachPart(w *serve.Work, do func(rows *dataset.Batch, p *serve.Part, at int)
 }
 
 // marginal gives log-likelihoods of the observed cells and, if asked for, the distributions of
-// all columns given them: 0 beyond the categories of a column, and in columns without any.
+// all columns given them: 0 beyond the categories of a column, and in columns without any or that no leaf reads.
 func (c *servedCircuit) marginal(ctx context.Context, w *serve.Work) error {
 	if w.Outputs[0] != nil {
 		if err := c.logProb(ctx, w); err != nil {
@@ -253,7 +257,7 @@ func (c *servedCircuit) marginal(ctx context.Context, w *serve.Work) error {
 	q := &pce.Query{Kind: pce.QueryConditional}
 	s := c.Schema()
 	for i := range s.Columns {
-		if s.Columns[i].Kind == dataset.Discrete {
+		if s.Columns[i].Kind == dataset.Discrete && c.domains[i] >= 0 {
 			q.Columns = append(q.Columns, i)
 		}
 	}
@@ -335,12 +339,24 @@ func (c *servedCircuit) moments(ctx context.Context, w *serve.Work) error {
 	return nil
 }
 
-// quantiles gives the quantile of every column at the level of each request.
+// quantiles gives the quantile of every column at the level of each request, NaN of columns that no leaf reads.
 func (c *servedCircuit) quantiles(ctx context.Context, w *serve.Work) error {
 	return eachPart(w, func(rows *dataset.Batch, p *serve.Part, at int) error {
-		all, err := c.Answer(ctx, quantilesAt(c.Schema(), p.Params), rows)
-		copy(w.Outputs[0][at*len(rows.Columns):], all)
-		return err
+		q := quantilesAt(c.domains, p.Params)
+		all, err := c.Answer(ctx, q, rows)
+		if err != nil {
+			return err
+		}
+		for row := range rows.Rows {
+			out := w.Outputs[0][(at+row)*len(rows.Columns):][:len(rows.Columns)]
+			for i := range out {
+				out[i] = math.NaN()
+			}
+			for k, i := range q.Columns {
+				out[i] = all[row*len(q.Columns)+k]
+			}
+		}
+		return nil
 	})
 }
 
