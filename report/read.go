@@ -190,12 +190,13 @@ func (r *Run) readModel(ctx context.Context, dir string, on pce.Options) {
 }
 
 func (r *Run) readInfo(path string, on pce.Options) error {
-	b, err := run.OpenModel(path, compile.Options{})
+	// The layers are those of training, also where queries take code, which has none.
+	b, err := run.OpenModelFor(run.How{Path: run.PathTensor}, path, compile.Options{})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	info, err := b.Info(run.Load{Options: on})
+	info, err := b.Info(run.QueryLoad(on))
 	if err == nil {
 		r.Info = info
 	}

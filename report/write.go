@@ -205,7 +205,7 @@ func describe(i *run.Info) *modelEntry {
 		name  string
 		bytes int64
 	}{
-		{"parameters", p.Parameters}, {"values", p.Values}, {"scratch", p.Scratch}, {"program", p.Program}, {"runtime", p.Runtime}, {"total", p.Total},
+		{"parameters", p.Parameters}, {"values", p.Values}, {"flows", p.Flows}, {"scratch", p.Scratch}, {"program", p.Program}, {"runtime", p.Runtime}, {"total", p.Total},
 	} {
 		m.Memory = append(m.Memory, memoryEntry{part.name, grouped(fmt.Sprint(part.bytes)), share(part.bytes, p.Total)})
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,5 +93,61 @@ func TestReport(t *testing.T) {
 	}
 	if got := converse([]string{"report", "nowhere"}, nil, ""); !strings.Contains(got, "exit 2") || !strings.Contains(got, "nowhere has no model.safetensors") {
 		t.Errorf("no run: %s", got)
+	}
+}
+
+// TestReportOfBreaks: the report of a network whose queries take code has the layers that it was trained with.
+func TestReportOfBreaks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"sun.spn": `SumNode_0 SumNode(0.6*Sun_1, 0.4*Sun_2){
+    Sun_1 Histogram(sun|[0., 2., 6., 14.];[0.3, 0.09, 0.005])
+    Sun_2 Histogram(sun|[0., 2., 6., 14.];[0.05, 0.1, 0.0625])
+}
+# sun
+`,
+		"sun.csv":  "sun\n0.5\n9\n3\n",
+		"sun.yaml": "model: {structure: file, file: sun.spn}\ndata: {train: sun.csv}\ntrain: {epochs: 1}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runJSON(t, "train", "--config", "sun.yaml", "--out", "run")
+	if got := converse([]string{"report", "run"}, nil, ""); !strings.HasPrefix(got, filepath.Join("run", reportFile)) {
+		t.Fatal(got)
+	}
+	text, err := os.ReadFile(filepath.Join("run", reportFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, layers, _ := strings.Cut(string(text), "<h3>Layers")
+	if !strings.Contains(layers, "<tr><td>1</td>") || strings.Contains(layers, "Blocks of 0 units") {
+		t.Errorf("the layers are %.900s", layers)
+	}
+}
+
+// TestReportMemory: a report has the memory of queries that pce info says, which adds up.
+func TestReportMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	memory := runJSON(t, "info", filepath.Join("run", run.ModelFile), "--threads", "1")["memory"].(map[string]any)
+	if got := converse([]string{"report", "run", "--threads", "1"}, nil, ""); !strings.HasPrefix(got, filepath.Join("run", reportFile)) {
+		t.Fatal(got)
+	}
+	text, err := os.ReadFile(filepath.Join("run", reportFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(strings.ReplaceAll(string(text), "\u202f", ""), "<h3>Memory")
+	sum := 0.0
+	for _, part := range []string{"parameters", "values", "flows", "scratch", "program", "runtime", "total"} {
+		n := number(t, memory, part)
+		if want := fmt.Sprintf(`<td class="text">%s</td><td>%.0f</td>`, part, n); !strings.Contains(table, want) {
+			t.Errorf("the report lacks %s", want)
+		}
+		if sum += n; part == "total" && sum != 2*n {
+			t.Errorf("the parts add up to %.0f, the total is %.0f", sum-n, n)
+		}
 	}
 }
