@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -173,7 +175,7 @@ func (s *clusterStatus) table() string {
 	if s.Run == "" {
 		b.WriteString("no run yet\n")
 	} else {
-		fmt.Fprintf(&b, "run %s: %s, %s, term %v, by %s\n", s.Run, s.State, s.far, s.Term, s.Transport)
+		fmt.Fprintf(&b, "run %s: %s, %s, term %v, by %s\n", oneLine(s.Run), oneLine(s.State), s.far, s.Term, oneLine(s.Transport))
 		if s.figures != "" {
 			b.WriteString(s.figures + "\n")
 		}
@@ -246,7 +248,12 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 			}
 			defer bus.Close()
 			if !asJSON && isTerminal(a.stdout) && !hasVariable(a.env, "TERM=dumb") {
-				return watchStatus(cmd.Context(), bus, a.stdout)
+				return watchStatus(cmd.Context(), bus, a.stdout, func() (columns int) {
+					if f, ok := a.stdout.(*os.File); ok {
+						columns, _ = windowColumns(f)
+					}
+					return columns
+				})
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience)
 			defer cancel()
@@ -267,11 +274,11 @@ func (a *app) clusterStatusCommand() *cobra.Command {
 }
 
 // watchStatus draws the table each second until ctx ends; that is how people
-// end it, so it is not an error.
-func watchStatus(ctx context.Context, bus cluster.Bus, w io.Writer) error {
+// end it, so it is not an error. columns is the width of the terminal, 0 where it does not know.
+func watchStatus(ctx context.Context, bus cluster.Bus, w io.Writer, columns func() int) error {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
-	drawn := 0 // lines
+	drawn := ""
 	for {
 		call, cancel := context.WithTimeout(ctx, brokerPatience)
 		s, err := readStatus(call, bus)
@@ -286,17 +293,28 @@ func watchStatus(ctx context.Context, bus cluster.Bus, w io.Writer) error {
 			text = s.table()
 		}
 		erase := "\r\x1b[J"
-		if drawn > 0 {
-			erase = fmt.Sprintf("\r\x1b[%dA\x1b[J", drawn)
+		if n := rowsOn(drawn, columns()); n > 0 {
+			erase = fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
 		}
 		if _, err := io.WriteString(w, erase+text); err != nil {
 			return err
 		}
-		drawn = strings.Count(text, "\n")
+		drawn = text
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// rowsOn is how many rows of a terminal with that many columns the lines of text take: it shows long ones on several.
+func rowsOn(text string, columns int) (rows int) {
+	for line := range strings.Lines(text) {
+		rows++
+		if n := utf8.RuneCountInString(line) - 1; columns > 0 && n > columns {
+			rows += (n - 1) / columns
+		}
+	}
+	return rows
 }

@@ -89,21 +89,29 @@ func TestStatusShape(t *testing.T) {
 	if strings.ContainsRune(table, '\x1b') {
 		t.Errorf("escapes in %q", table)
 	}
+	forged := describeCluster(nil, nil, []job.Record{{RunStatus: cluster.RunStatus{
+		Run: "r-5\x1b[2J", State: "done\nrun r-6: done", Term: cluster.Term{Fence: 1}, Transport: "tcp\x1b[1m",
+	}}}, nil).table()
+	if strings.ContainsRune(forged, '\x1b') || !strings.HasPrefix(forged, "run r-5 [2J: done run r-6: done, 0 rows, term 1.0, by tcp [1m\n") {
+		t.Errorf("what another client wrote is not one line: %q", forged)
+	}
 }
 
-// TestWatchStatus draws twice and wants the first picture erased.
+// TestWatchStatus draws twice and wants the first picture erased, with the rows that its lines take on a narrow terminal.
 func TestWatchStatus(t *testing.T) {
-	inBubble(t, func(t *testing.T, bus cluster.Bus) {
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		var b bytes.Buffer
-		if err := watchStatus(ctx, bus, &b); err != nil {
-			t.Error(err)
-		}
-		if strings.Count(b.String(), "no run yet") != 2 || !strings.Contains(b.String(), "\r\x1b[3A\x1b[J") {
-			t.Errorf("drew %q", &b)
-		}
-	})
+	for columns, rows := range map[int]int{0: 3, 200: 3, 20: 5} {
+		inBubble(t, func(t *testing.T, bus cluster.Bus) {
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer cancel()
+			var b bytes.Buffer
+			if err := watchStatus(ctx, bus, &b, func() int { return columns }); err != nil {
+				t.Error(err)
+			}
+			if strings.Count(b.String(), "no run yet") != 2 || !strings.Contains(b.String(), fmt.Sprintf("\r\x1b[%dA\x1b[J", rows)) {
+				t.Errorf("on %d columns it drew %q, want %d rows erased", columns, &b, rows)
+			}
+		})
+	}
 }
 
 // TestLogs follows runs that go on, that end, and whose end was not told.
