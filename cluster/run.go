@@ -320,7 +320,8 @@ func (r *Run) advance() {
 	}
 }
 
-// finish ends the round.
+// finish ends the round. Shards of it that workers still have are not leased to them from then on: they are told of none,
+// and what they say of them is passed over.
 func (r *Run) finish(err error) {
 	if r.round == nil {
 		return
@@ -328,6 +329,9 @@ func (r *Run) finish(err error) {
 	r.round.err = err
 	close(r.round.over)
 	r.round = nil
+	for _, w := range r.workers {
+		w.leased, w.before = nil, nil
+	}
 }
 
 // Info describes the sessions of the run's members that have said what they are: what they have in common, and "mixed"
