@@ -185,7 +185,7 @@ type leasedShards struct {
 func (r *Run) mourn(m Member) {
 	last, ok := r.fallen[m.ID]
 	delete(r.fallen, m.ID)
-	if !ok || last.inbox == m.Inbox || r.round == nil || r.round.id != last.round {
+	if !ok || last.inbox == m.Inbox || r.round == nil || r.round.id != last.round || r.phase == reducing { // others have computed them
 		return
 	}
 	r.round.suspect(last.shards, m.ID)
