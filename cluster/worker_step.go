@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -130,8 +131,10 @@ func (w *Worker) next(ctx context.Context) {
 		w.results[l.shard] = result
 		if t.Kind == queryTask {
 			w.answers[l.shard] = answer
-			delete(w.answers, l.shard-answersKept)
-			delete(w.results, l.shard-answersKept)
+			// The leader has the answers to all requests that many before, as it asks for no more at a time. Others may have
+			// answered some of those between.
+			maps.DeleteFunc(w.answers, func(s int, _ []byte) bool { return s <= l.shard-answersKept })
+			maps.DeleteFunc(w.results, func(s int, _ shardResult) bool { return s <= l.shard-answersKept })
 		}
 		w.stats.computed(took)
 		if t.Kind == queryTask {
