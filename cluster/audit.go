@@ -82,8 +82,9 @@ func openAudit(path string) (*auditFile, error) {
 	return &auditFile{f: f}, nil
 }
 
-// rewind keeps the first steps lines, and cuts off what an earlier life wrote
-// after its last checkpoint.
+// rewind keeps the lines of the first steps, and cuts off what an earlier life wrote
+// after its last checkpoint. A run that was trained without a cluster before, or whose
+// audit was removed, has no line of those steps: the next one is the first.
 func (a *auditFile) rewind(steps int64) error {
 	if a == nil || a.step == steps && steps > 0 {
 		return nil
@@ -92,17 +93,19 @@ func (a *auditFile) rewind(steps int64) error {
 		return fmt.Errorf("%w: audit: %w", ErrCluster, err)
 	}
 	r := bufio.NewReader(a.f)
-	size, kept := int64(0), int64(0)
-	for kept < steps {
-		line, err := r.ReadSlice('\n')
-		size += int64(len(line))
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
+	size, last := int64(0), int64(0)
+	for last < steps {
+		step, length, err := auditStep(r)
+		if errors.Is(err, io.EOF) || err == nil && step > steps {
+			break
 		}
 		if err != nil {
-			return fmt.Errorf("%w: audit: %s has %d steps, the run has done %d; it was cut or is of another run: remove it to continue without what it said", ErrCluster, a.f.Name(), kept, steps)
+			return fmt.Errorf("%w: audit: %s cannot be read behind step %d: %w; remove it to continue without what it said", ErrCluster, a.f.Name(), last, err)
 		}
-		kept++
+		size, last = size+length, step
+	}
+	if last > 0 && last < steps {
+		return fmt.Errorf("%w: audit: %s ends with step %d, the run has done %d; it was cut or is of another run: remove it to continue without what it said", ErrCluster, a.f.Name(), last, steps)
 	}
 	if err := a.f.Truncate(size); err != nil {
 		return fmt.Errorf("%w: audit: %w", ErrCluster, err)
@@ -112,6 +115,25 @@ func (a *auditFile) rewind(steps int64) error {
 	}
 	a.step = steps
 	return nil
+}
+
+// auditStep reads a line, which may be long, and returns its step and its length. Without
+// a whole line the error is io.EOF.
+func auditStep(r *bufio.Reader) (step, length int64, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return 0, 0, err
+		}
+		if length == 0 {
+			if _, err := fmt.Sscanf(string(part), `{"step":%d,`, &step); err != nil {
+				return 0, 0, err
+			}
+		}
+		if length += int64(len(part)); err == nil {
+			return step, length, nil
+		}
+	}
 }
 
 func (a *auditFile) append(line AuditLine) error {
