@@ -35,6 +35,7 @@ type round struct {
 	moving  time.Time
 	alone   string // inbox of a sole member that was told to move
 	aloneIn Term
+	quit    time.Time // when the caller stopped waiting, while that member moves; zero: it waits
 
 	answers chan shardAnswer // of queries
 	over    chan struct{}    // closed at the end
@@ -59,7 +60,8 @@ func newRound(t task, first, end int) *round {
 }
 
 // do has the workers do a round, and waits for its end. A round that ctx ends
-// leaves the parameters as they were.
+// leaves the parameters as they were, but a move that an only worker has begun is
+// waited for, and counts.
 func (r *Run) do(ctx context.Context, rd *round) error {
 	if err := r.start(rd); err != nil {
 		return err
@@ -106,9 +108,14 @@ func (r *Run) start(rd *round) (err error) {
 	return err
 }
 
-// giveUp ends a round whose caller no longer waits for it.
+// giveUp ends a round whose caller has stopped waiting for it. Not at once where an only worker moves the
+// parameters: it has nothing to take them back with, so without the step they would be lost.
 func (r *Run) giveUp(rd *round) {
 	if r.round != rd {
+		return
+	}
+	if rd.alone != "" && r.phase != open_ && rd.quit.IsZero() {
+		rd.quit = time.Now()
 		return
 	}
 	r.finish(context.Canceled)

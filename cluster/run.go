@@ -250,6 +250,9 @@ func (r *Run) tick(now time.Time) {
 	if !r.started || r.err != nil {
 		return
 	}
+	if rd := r.round; rd != nil && !rd.quit.IsZero() && (r.phase == open_ || r.phase == gathering || now.Sub(rd.quit) > 3*lease) {
+		r.giveUp(rd)
+	}
 	if r.troubled != "" {
 		r.newTerm(r.troubled)
 		return
