@@ -75,7 +75,7 @@ reach; copy seats/WORKER.nk to each.`,
 	c.Flags().StringVar(&f.tlsCert, "tls-cert", "", "PEM file with the broker's certificate")
 	c.Flags().StringVar(&f.tlsKey, "tls-key", "", "PEM file with the broker's key")
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "directory that runs may read data and models from; repeatable")
-	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "drop a worker that is silent for this long")
+	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "drop a worker that is silent for this long; left out with --cluster: as that broker has it")
 	f.run.register(c.Flags())
 	f.cluster.register(c.Flags())
 	c.Flags().Lookup("cluster").Usage = "lead the cluster of this broker, which was started elsewhere, instead of starting one: nats://HOST:PORT or tls://HOST:PORT, or @FILE as --url-file wrote it"
@@ -110,7 +110,9 @@ func (f *upFlags) complete(given func(string) bool) error {
 	if f.run.threads == 0 && f.workers > 0 {
 		f.run.threads = max(1, runtime.GOMAXPROCS(0)/f.workers)
 	}
-	if err := checkLease(f.lease); err != nil {
+	if f.external() && !given("lease") {
+		f.lease = 0 // as that broker has it
+	} else if err := checkLease(f.lease); err != nil {
 		return err
 	}
 	if err := checkRoots(f.roots); err != nil {

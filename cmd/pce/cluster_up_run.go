@@ -66,6 +66,9 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		return err
 	}
 	defer bus.Close()
+	if f.lease == 0 {
+		f.lease = bus.Lease()
+	}
 	host, advertise := f.peerHost()
 	direct, err := peer.Listen(peer.Options{ID: id, Address: net.JoinHostPort(host, "0"), Advertise: advertise, Local: f.dir, Logger: log})
 	if err != nil {

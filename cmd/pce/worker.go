@@ -78,7 +78,7 @@ below --root only; what lies elsewhere is uploaded with the run.`,
 	c.Flags().StringVar(&f.healthAddr, "health-addr", "", "HOST:PORT to serve /healthz, /readyz and /metrics at; left out: nowhere")
 	c.Flags().StringVar(&f.peerAddr, "peer-addr", "127.0.0.1:0", "HOST:PORT to take data from other workers at; port 0: any free one")
 	c.Flags().StringVar(&f.advertise, "advertise", "", "HOST or HOST:PORT at which others reach --peer-addr; left out: --peer-addr")
-	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "the cluster drops a worker that is silent for this long")
+	c.Flags().DurationVar(&f.lease, "lease", 0, "the cluster drops a worker that is silent for this long; left out: as its broker has it")
 	c.Flags().BoolVar(&f.leaveOnEOF, "leave-on-eof", false, "also leave when stdin ends, as it does when the process that started this one dies")
 	return c
 }
@@ -118,8 +118,10 @@ func (f *workerFlags) complete(o natsbus.Options) error {
 	if f.dir == "" {
 		f.dir = "pce-" + f.id
 	}
-	if err := checkLease(f.lease); err != nil {
-		return err
+	if f.lease != 0 {
+		if err := checkLease(f.lease); err != nil {
+			return err
+		}
 	}
 	for _, addr := range []struct{ flag, value string }{{"health-addr", f.healthAddr}, {"peer-addr", f.peerAddr}} {
 		if addr.value == "" {
@@ -230,6 +232,9 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	member := cluster.Member{Build: run.ReadVersion().Source(), Device: loader.Device(), Paths: loader.Paths(), Threads: threadsOf(compute), Roots: f.roots, PID: os.Getpid()}
 	if member.Host, err = os.Hostname(); err != nil {
 		member.Host = "unknown"
+	}
+	if f.lease == 0 {
+		f.lease = bus.Lease()
 	}
 	w, err := cluster.NewWorker(cluster.WorkerOptions{
 		ID: f.id, Bus: bus, Peers: []cluster.Peers{metered[0], metered[1]}, Loader: loader, Member: member, Dir: f.dir, Lease: f.lease, Log: log,
