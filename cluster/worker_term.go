@@ -222,7 +222,7 @@ func (w *Worker) sync(ctx context.Context, b *syncOrder) {
 			return
 		}
 		if err != nil {
-			if fetching.Err() == nil {
+			if !errors.Is(err, context.Canceled) { // a new term has ended it, or the end of the run
 				w.tell(&troubleReport{Err: reasonOf(err)}, nil)
 			}
 			return
