@@ -17,7 +17,7 @@ const (
 	// gives a job to another when it has not heard for several of them.
 	workingInterval = 5 * time.Second
 	// MaxSetbacks is how often in a row a run may lose its parameters, its lead or
-	// the broker without a step that counts between.
+	// the broker without a step, or answers about rows, that count between.
 	MaxSetbacks = 10
 	// cancelInterval is how often a run looks for a request to cancel it.
 	cancelInterval = time.Second
@@ -126,7 +126,7 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 	if asked, err := cancelRequested(ctx, t.Bus, id); err == nil && asked || context.Cause(ctx) == ErrCancelled {
 		return ErrCancelled
 	}
-	count, epoch, step := 0, -1, int64(-1)
+	count, epoch, step, rows := 0, -1, int64(-1), int64(-1)
 	for {
 		err := t.Run(ctx, id, text)
 		if err != nil && context.Cause(ctx) == ErrCancelled {
@@ -138,8 +138,10 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 		if !IsSetback(err) {
 			return err
 		}
-		if r, _, e := GetRun(ctx, t.Bus, id); e == nil && (r.Epoch > epoch || r.Step > step) {
-			count, epoch, step = 0, r.Epoch, r.Step
+		r, _, e := GetRun(ctx, t.Bus, id)
+		// Rows are those of the whole run where it does not train, and else of this attempt.
+		if e == nil && (r.Epoch > epoch || r.Step > step || r.Epochs == 0 && r.Rows > rows) {
+			count, epoch, step, rows = 0, r.Epoch, r.Step, r.Rows
 		}
 		if count++; count > MaxSetbacks {
 			err = fmt.Errorf("%w: given up after %d setbacks without progress, the last one: %w", cluster.ErrCluster, count, err)

@@ -89,6 +89,12 @@ func TestTaker(t *testing.T) {
 			}
 			return all
 		}(), false, job.StateDone, 0, "", 0},
+		"many setbacks with answers": {func() (all []error) {
+			for range 3 * job.MaxSetbacks {
+				all = append(all, cluster.ErrDeposed)
+			}
+			return all
+		}(), true, job.StateDone, 0, "", 0},
 		"no progress": {func() (all []error) {
 			for range job.MaxSetbacks + 1 {
 				all = append(all, lost)
@@ -109,6 +115,12 @@ func TestTaker(t *testing.T) {
 						step = 1
 					}
 					advance(t, bus, id, step)
+					if name == "many setbacks with answers" {
+						r := job.Record{RunStatus: cluster.RunStatus{Run: id, State: job.StateRunning, Step: step, Rows: int64(attempt)}}
+						if err := job.PutRun(t.Context(), bus, &r); err != nil {
+							t.Error(err)
+						}
+					}
 					if attempt <= len(tc.errs) {
 						return tc.errs[attempt-1]
 					}
