@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// workingInterval is how often a taker says that it works on a job; the queue
-	// gives a job to another when it has not heard for several of them.
-	workingInterval = 5 * time.Second
+	// workingInterval is how often a taker says that it works on a job; the queue gives a job
+	// to another when it has not heard for two leases, and a lease is a second at least.
+	// workingTime bounds how long that may take.
+	workingInterval, workingTime = time.Second, 5 * time.Second
 	// MaxSetbacks is how often in a row a run may lose its parameters, its lead or
 	// the broker without a step, or answers about rows, that count between.
 	MaxSetbacks = 10
@@ -84,12 +85,14 @@ func (t *Taker) wait(ctx context.Context, n int) {
 // job is kept alive in the queue meanwhile. It leaves the queue once the end of its run is
 // recorded; else it comes again, also after this process has died.
 func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) {
-	stop := t.keepAlive(d)
+	mine, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	stop := t.keepAlive(d, lose)
 	defer stop()
 	id := d.ID()
 	log := t.Log.With("run", id)
 	log.Info("run taken", "attempt", d.Attempt())
-	watched, end := WatchCancel(ctx, t.Bus, id)
+	watched, end := WatchCancel(mine, t.Bus, id)
 	defer end()
 	if old, _, err := GetRun(ctx, t.Bus, id); err == nil && old.Ended() && old.State != StateCancelled {
 		t.finish(d) // it was done before, only the queue did not learn of it
@@ -97,6 +100,10 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	}
 	err := t.insist(watched, id, d.Job(), log)
 	end()
+	if err != nil && errors.Is(context.Cause(mine), cluster.ErrConflict) {
+		log.Warn("run left to another coordinator, which has taken it over", "err", err)
+		return false
+	}
 	state, text := StateDone, "run done"
 	switch {
 	case errors.Is(err, ErrCancelled):
@@ -156,12 +163,15 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 	}
 }
 
-// keepAlive says that the job is worked on until stop is called.
-func (t *Taker) keepAlive(d cluster.Delivery) (stop func()) {
+// keepAlive says that the job is worked on until stop is called. Where another has the job, as after a time without the
+// broker, it calls lose: both would lead the run, one after the other.
+func (t *Taker) keepAlive(d cluster.Delivery, lose context.CancelCauseFunc) (stop func()) {
 	return periodic.Start(context.Background(), workingInterval, func(ctx context.Context) {
-		call, cancel := context.WithTimeout(ctx, workingInterval)
+		call, cancel := context.WithTimeout(ctx, workingTime)
 		defer cancel()
-		if err := d.Working(call); err != nil && ctx.Err() == nil {
+		if err := d.Working(call); errors.Is(err, cluster.ErrConflict) {
+			lose(err)
+		} else if err != nil && ctx.Err() == nil {
 			t.Log.Warn("the queue was not told that the run is being worked on", "run", d.ID(), "err", err)
 		}
 	})

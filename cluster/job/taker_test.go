@@ -1,0 +1,84 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+)
+
+// takenBus has a queue whose jobs have become another's when their taker says for the third time that it works.
+type takenBus struct {
+	cluster.Bus
+	ends *int // jobs that were done or given back
+}
+
+type takenQueue struct {
+	cluster.Queue
+	ends *int
+}
+
+type takenDelivery struct {
+	cluster.Delivery
+	words int
+	ends  *int
+}
+
+func (b takenBus) Jobs() cluster.Queue { return takenQueue{b.Bus.Jobs(), b.ends} }
+
+func (q takenQueue) Next(ctx context.Context) (cluster.Delivery, error) {
+	d, err := q.Queue.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &takenDelivery{Delivery: d, ends: q.ends}, nil
+}
+
+func (d *takenDelivery) Working(ctx context.Context) error {
+	if d.words++; d.words >= 3 {
+		return fmt.Errorf("job %s: %w", d.ID(), cluster.ErrConflict)
+	}
+	return d.Delivery.Working(ctx)
+}
+
+func (d *takenDelivery) Done(context.Context) error    { *d.ends++; return nil }
+func (d *takenDelivery) Release(context.Context) error { *d.ends++; return nil }
+
+// TestTakenOver has the job of a run become another coordinator's: the run ends here, and its record and its job are left to that one.
+func TestTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateRunning, Step: 7}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		begin, took, ends := time.Now(), time.Duration(0), 0
+		tk := &Taker{
+			Bus: takenBus{bus, &ends}, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 0 },
+			Run: func(ctx context.Context, _ string, _ []byte) error {
+				<-ctx.Done()
+				took = time.Since(begin)
+				return ctx.Err()
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if unfinished, err := tk.Work(ctx); unfinished || err != nil {
+			t.Errorf("work = %v, %v", unfinished, err)
+		}
+		if took == 0 || took >= 20*time.Second {
+			t.Errorf("the run ended after %v, want it to when the job is another's", took)
+		}
+		r, _, err := GetRun(t.Context(), bus, "r-1")
+		if err != nil || r.State != StateRunning || r.Step != 7 || ends != 0 {
+			t.Errorf("record %+v, %v; the job was done or given back %d times, want none", r, err, ends)
+		}
+	})
+}
