@@ -205,6 +205,10 @@ func (q *queue) received(m *nats.Msg) (*delivery, error) {
 		return nil, fmt.Errorf("a message on %s is not a job", m.Subject)
 	}
 	id := ownedID(jobPrefix, m.Subject)
+	if err := checkToken("job", id); err != nil { // no Submit has added it, and what is about a job cannot be written of it
+		q.bus.log.Warn("a job was removed from the queue", "err", err)
+		return nil, q.bus.nc.Publish(m.Reply, []byte("+TERM"))
+	}
 	return &delivery{
 		bus: q.bus, id: id, job: m.Data, reply: m.Reply,
 		attempt: int(min(meta.NumDelivered, 1<<30)), sequence: meta.Sequence.Stream,
