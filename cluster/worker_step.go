@@ -26,14 +26,19 @@ func (w *Worker) adopt(ctx context.Context, round int64, t task) {
 	w.results, w.answers = map[int]shardResult{}, map[int][]byte{}
 	w.unreported, w.unreportedTime = nil, 0
 	if stale {
-		w.era++
-		sess, flows := w.sess, w.layout.Flows
-		w.do(func() error { return clearFlows(ctx, sess, flows) }, func(err error) {
-			if err != nil && sess == w.sess {
-				w.broken(err)
-			}
-		})
+		w.takeBack(ctx)
 	}
+}
+
+// takeBack clears the flows that the session holds. Those of a shard that is being computed go with them.
+func (w *Worker) takeBack(ctx context.Context) {
+	w.era++
+	sess, flows := w.sess, w.layout.Flows
+	w.do(func() error { return clearFlows(ctx, sess, flows) }, func(err error) {
+		if err != nil && sess == w.sess {
+			w.broken(err)
+		}
+	})
 }
 
 // work takes shards on.
@@ -126,6 +131,10 @@ func (w *Worker) next(ctx context.Context) {
 		took := time.Since(begin)
 		if err != nil {
 			w.tell(&failedReport{Shard: l.shard, Err: reasonOf(err), Final: t.Kind == queryTask && errors.Is(err, ErrJob)}, nil)
+			if t.Kind == flowTask { // part of its flows may have been added, and that word may be lost
+				w.results, w.unreported, w.unreportedTime = map[int]shardResult{}, nil, 0
+				w.takeBack(ctx)
+			}
 			return
 		}
 		w.results[l.shard] = result
