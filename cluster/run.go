@@ -280,6 +280,10 @@ func (r *Run) tick(now time.Time) {
 		case syncing:
 			r.provide()
 		case open_:
+			if w.have == (Version{}) && r.version != (Version{}) { // it has said so, and that was lost
+				r.newTerm(w.ID + " has lost the parameters")
+				return
+			}
 			if w.have != r.version {
 				r.send(w, &commitOrder{Version: r.version, MovedIn: r.movedIn})
 			}
