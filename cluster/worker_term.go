@@ -163,6 +163,7 @@ func (w *Worker) enrolled() {
 func (w *Worker) broken(err error) {
 	w.log.Error("session failed", "err", err)
 	w.version, w.results, w.ex = Version{}, nil, nil
+	w.era++ // a shard that is being computed counts as little
 	w.tell(&troubleReport{Err: reasonOf(err)}, nil)
 }
 
