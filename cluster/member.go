@@ -20,7 +20,7 @@ type Member struct {
 	Trouble string `json:"trouble,omitempty"`
 	// Ways says how it reaches those that it has sent bulk data to.
 	Ways     map[string]string `json:"ways,omitempty"`
-	Stopping bool              `json:"stopping,omitempty"`
+	Stopping bool              `json:"stopping,omitempty"` // it finishes what it is at, and leaves
 }
 
 // Refused says why a worker takes no part in runs that a program of some build leads, or returns "". Programs of other sources may

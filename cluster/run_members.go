@@ -21,6 +21,9 @@ func (r *Run) meet(list []Member) {
 			}
 			r.drop(w, "it obeys this lead, and is met anew")
 		}
+		if m.Stopping {
+			continue
+		}
 		w := &workerInfo{Member: m, heard: time.Now(), state: idle}
 		w.ref = memberRef{ID: m.ID, Inbox: m.Inbox}
 		for _, e := range m.Peers {

@@ -133,7 +133,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stop()
 	live, end := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { w.register(live) })
+	background.Go(func() { w.register(live, ctx.Done()) })
 	background.Go(func() { w.operate(live) })
 	w.loop(ctx, live)
 	w.abandon()
@@ -158,8 +158,8 @@ func (w *Worker) operate(ctx context.Context) {
 	}
 }
 
-// register keeps the worker's record alive, and removes it at the end.
-func (w *Worker) register(ctx context.Context) {
+// register keeps the worker's record alive, says in it when the worker is told to stop, and removes it at the end.
+func (w *Worker) register(ctx context.Context, stopping <-chan struct{}) {
 	bucket := w.o.Bus.Bucket(MembersBucket)
 	m := w.o.Member
 	m.ID, m.Version, m.Inbox = w.o.ID, Protocol, w.inbox
@@ -191,6 +191,8 @@ func (w *Worker) register(ctx context.Context) {
 		}
 		select {
 		case <-time.After(w.o.Lease / 3):
+		case <-stopping:
+			m.Stopping, stopping = true, nil
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.o.Lease/4)
 			defer cancel()
