@@ -64,10 +64,13 @@ func (o *Options) advertised(listens *net.TCPAddr) (string, error) {
 	if host, port, err := net.SplitHostPort(o.Advertise); err == nil && host != "" && port != "" && port != "0" {
 		return o.Advertise, nil
 	}
-	if ip := net.ParseIP(o.Advertise); ip == nil {
-		if host, port, err := net.SplitHostPort(o.Advertise + ":0"); err != nil || host == "" || port != "0" {
+	name := o.Advertise
+	if ip := net.ParseIP(name); ip == nil {
+		host, port, err := net.SplitHostPort(name + ":0")
+		if err != nil || host == "" || port != "0" {
 			return "", fmt.Errorf("%w: peer: cannot advertise %q; want a host, or host:port", cluster.ErrCluster, o.Advertise)
 		}
+		name = host // without the brackets of an IPv6 address
 	}
-	return net.JoinHostPort(o.Advertise, fmt.Sprint(listens.Port)), nil
+	return net.JoinHostPort(name, fmt.Sprint(listens.Port)), nil
 }

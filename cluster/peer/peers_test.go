@@ -350,6 +350,7 @@ func TestAdvertise(t *testing.T) {
 		{net.IPv4zero, "10.0.0.1", "10.0.0.1:99"},
 		{net.IPv4zero, "fe80::1", "[fe80::1]:99"},
 		{net.IPv4zero, "[fe80::1]:7", "[fe80::1]:7"},
+		{net.IPv4zero, "[fe80::1]", "[fe80::1]:99"},
 		{net.IPv4zero, "a:b:c", ""},
 	} {
 		listens.IP = c.listens

@@ -140,7 +140,7 @@ func (f *upFlags) takeKeys(to string) error {
 // url is where clients find the broker.
 func (f *upFlags) url(host string, port int) string {
 	if f.advertise != "" {
-		host = f.advertise
+		host = strings.Trim(f.advertise, "[]") // brackets come with the port
 	}
 	scheme := "nats"
 	if f.tlsCert != "" {
