@@ -368,11 +368,7 @@ func (r *Run) dropDead() bool {
 	}
 	letters = letters[:min(len(letters), 100)]
 	first := letters[0]
-	rows := ""
-	if n := rd.task.ShardRows; n > 0 {
-		rows = fmt.Sprintf(" (rows %d to %d of the step)", first.Shard*n, min((first.Shard+1)*n, rd.task.Rows)-1)
-	}
-	err := fmt.Errorf("%w: shard %d%s %s", ErrDead, first.Shard, rows, first.Reason)
+	err := fmt.Errorf("%w: shard %d%s %s", ErrDead, first.Shard, rd.task.rowsOf(first.Shard), first.Reason)
 	queue, log, lease := r.c.o.Bus.Jobs(), r.log, r.c.o.Lease
 	r.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*lease)

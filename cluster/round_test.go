@@ -26,3 +26,19 @@ func TestDeadShards(t *testing.T) {
 		t.Errorf("%+v", letters)
 	}
 }
+
+// TestRowsOf wants messages about a shard to say of what its rows are.
+func TestRowsOf(t *testing.T) {
+	for _, tc := range []struct {
+		task task
+		want string
+	}{
+		{task{Kind: flowTask, Rows: 40, ShardRows: 16}, " (rows 32 to 39 of the step)"},
+		{task{Kind: evalTask, Source: "valid", Rows: 600, ShardRows: 256}, " (rows 512 to 599 of the valid rows)"},
+		{task{Kind: queryTask}, ""},
+	} {
+		if got := tc.task.rowsOf(2); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.task.Kind, got, tc.want)
+		}
+	}
+}

@@ -35,6 +35,18 @@ func (t *task) span(shard int) dataset.Span {
 	return dataset.Span{Lo: shard * t.ShardRows, Hi: min((shard+1)*t.ShardRows, t.Rows)}
 }
 
+// rowsOf names in brackets the rows of a shard, for messages; queries bring their own.
+func (t *task) rowsOf(shard int) string {
+	span, of := t.span(shard), "step"
+	switch t.Kind {
+	case queryTask:
+		return ""
+	case evalTask:
+		of = t.Source + " rows"
+	}
+	return fmt.Sprintf(" (rows %d to %d of the %s)", span.Lo, span.Hi-1, of)
+}
+
 // shards is how many shards a task that passes check has at most.
 func (t *task) shards() int {
 	if t.Kind == queryTask {
