@@ -23,6 +23,9 @@ type AuditLine struct {
 
 // Check reports a shard that is missing or counted twice.
 func (a *AuditLine) Check() error {
+	if a.Shards < 0 || a.Shards > maxShards {
+		return fmt.Errorf("%w: audit of step %d: %d shards, want 0..%d", ErrCluster, a.Step, a.Shards, maxShards)
+	}
 	seen := make([]string, a.Shards)
 	for id, r := range a.By {
 		if !r.valid(a.Shards) {

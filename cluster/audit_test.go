@@ -65,4 +65,9 @@ func TestAudit(t *testing.T) {
 	if _, err := CheckAudit(strings.NewReader(`{"step":2,"shards":0}`)); err == nil {
 		t.Error("a step is missing, and nobody says so")
 	}
+	for _, shards := range []string{"-1", "32769", "1000000000000000"} {
+		if _, err := CheckAudit(strings.NewReader(`{"step":1,"shards":` + shards + `}`)); !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "want 0..32768") {
+			t.Errorf("a step of %s shards: %v", shards, err)
+		}
+	}
 }
