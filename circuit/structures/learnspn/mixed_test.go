@@ -124,7 +124,7 @@ func TestMixedTable(t *testing.T) {
 	for _, o := range []Options{{Columns: RDC, Rows: EM}, {Columns: RDC, Rows: KMeans}} {
 		got := score(func(p *Options) { p.Columns, p.Rows, p.MinRows = o.Columns, o.Rows, 400 })
 		t.Logf("%s, %s: %.4f nats per row, truth %.4f, independent columns %.4f", o.Columns, o.Rows, got, want, apart)
-		if !(want-got <= 0.05*6) || !(got > apart) {
+		if !(want-got <= 0.05) || !(got > apart) { // 0.115 of k-means whose means stay where they began
 			t.Errorf("%s, %s: %v nats per row, the truth has %v and independent columns %v", o.Columns, o.Rows, got, want, apart)
 		}
 	}
