@@ -258,7 +258,7 @@ func TestExpectationRefused(t *testing.T) {
 }
 
 // TestExpectationNamesRows: a known cell that leaves of the density do not take is an error that names its row and feature, as one
-// that is no category is.
+// that its column lacks as a category.
 func TestExpectationNamesRows(t *testing.T) {
 	g := &circuit.Graph{NumVars: 3, Root: 3, Nodes: []circuit.Node{
 		{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}},

@@ -54,6 +54,6 @@ func TestAuditOfRest(t *testing.T) {
 	}
 	defer f.close()
 	if err := f.rewind(1); !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "remove it") {
-		t.Errorf("what is no audit: %v", err)
+		t.Errorf("a file that has lines of something else: %v", err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/dataset"
-	"github.com/pce-engine/pce/em"
 )
 
 // TestStoppedInStep stops a run of one worker at any moment of a step. The parameters are there afterwards: those of before if
@@ -25,22 +24,11 @@ func TestStoppedInStep(t *testing.T) {
 			w.quick = true
 			tr := w.addTraining("c-0")
 			w.startWorker("w0")
-			host := w.net.Host("c-0")
-			defer host.Peers().Close()
-			co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
-			r, err := co.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, f := w.leadHere(ctx, tr, cluster.RunOptions{}, 2)
+			defer w.net.Host("c-0").Peers().Close()
 			defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
-			_, named := tr.sources()
-			f := r.FlowsOf(ctx, tr.layout(), tr.rows, named)
-			plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: 2}
-			if err := errors.Join(f.WriteParams(ctx, 0, tr.first()), f.Begin(ctx, plan)); err != nil {
-				t.Fatal(err)
-			}
 			ref, err := simnet.NewReference(tr.toy)
 			if err != nil {
 				t.Fatal(err)

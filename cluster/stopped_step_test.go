@@ -11,7 +11,6 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
-	"github.com/pce-engine/pce/em"
 )
 
 // TestStoppedInSlowStep stops a run in the middle of a step whose shards take seconds, of one worker and of two: the parameters are
@@ -27,21 +26,10 @@ func TestStoppedInSlowStep(t *testing.T) {
 			for i := range workers {
 				w.startWorker(fmt.Sprintf("w%d", i))
 			}
-			host := w.net.Host("c-0")
-			defer host.Peers().Close()
-			co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
-			r, err := co.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory", Workers: workers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, named := tr.sources()
-			f := r.FlowsOf(ctx, tr.layout(), tr.rows, named)
-			plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: 1}
-			if err := errors.Join(f.WriteParams(ctx, 0, tr.first()), f.Begin(ctx, plan)); err != nil {
-				t.Fatal(err)
-			}
+			r, f := w.leadHere(ctx, tr, cluster.RunOptions{Workers: workers}, 1)
+			defer w.net.Host("c-0").Peers().Close()
 			time.AfterFunc(10*time.Second, stop)
 			if _, err := f.Step(ctx, tr.rule(0)); !errors.Is(err, context.Canceled) {
 				t.Errorf("%d workers: the step ends with %v", workers, err)

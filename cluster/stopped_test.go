@@ -14,6 +14,25 @@ import (
 	"github.com/pce-engine/pce/em"
 )
 
+// leadHere begins a run of tr on the coordinator of c-0, with its first parameters, and the flows of so many epochs.
+func (w *world) leadHere(ctx context.Context, tr *training, o cluster.RunOptions, epochs int) (*cluster.Run, *cluster.FlowSource) {
+	w.t.Helper()
+	host := w.net.Host("c-0")
+	co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+	o.Spec, o.Transport = tr.toy.Spec("run"), "memory"
+	r, err := co.Begin(ctx, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, named := tr.sources()
+	f := r.FlowsOf(ctx, tr.layout(), tr.rows, named)
+	plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: epochs}
+	if err := errors.Join(f.WriteParams(ctx, 0, tr.first()), f.Begin(ctx, plan)); err != nil {
+		w.t.Fatal(err)
+	}
+	return r, f
+}
+
 // TestStopped reads the parameters of a run that is stopped, as its last checkpoint does: from
 // the workers if they are there, and with ErrLost a few leases after the last of them died.
 // While the run is not stopped, reading waits for workers.
@@ -26,22 +45,11 @@ func TestStopped(t *testing.T) {
 				w.quick = true
 				tr := w.addTraining("c-0")
 				w.startWorker("w0")
-				host := w.net.Host("c-0")
-				defer host.Peers().Close()
-				co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
 				ctx, stop := context.WithCancel(context.Background())
 				defer stop()
-				r, err := co.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory", AuditFile: filepath.Join(w.dir, "audit")})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r, f := w.leadHere(ctx, tr, cluster.RunOptions{AuditFile: filepath.Join(w.dir, "audit")}, 1)
+				defer w.net.Host("c-0").Peers().Close()
 				defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
-				_, named := tr.sources()
-				f := r.FlowsOf(ctx, tr.layout(), tr.rows, named)
-				plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: 1}
-				if err := errors.Join(f.WriteParams(ctx, 0, tr.first()), f.Begin(ctx, plan)); err != nil {
-					t.Fatal(err)
-				}
 				if _, err := f.Step(ctx, tr.rule(0)); err != nil {
 					t.Fatal(err)
 				}
@@ -54,7 +62,7 @@ func TestStopped(t *testing.T) {
 				reading, end := context.WithTimeout(context.Background(), time.Hour)
 				defer end()
 				begin := time.Now()
-				err = f.ReadParams(reading, 0, tr.first())
+				err := f.ReadParams(reading, 0, tr.first())
 				switch took := time.Since(begin); {
 				case !c.dead:
 					if err != nil {

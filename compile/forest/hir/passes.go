@@ -40,7 +40,7 @@ func (e *Ensemble) InOrder() bool {
 }
 
 // Pad gives all leaves of a tree the depth of its deepest one: in front of a leaf come tiles of one node that no
-// cell passes, so that every row goes on to the leaf. Trees of which few leaves are deep grow with the square of their depth: too many tiles are
+// cell passes, so that every row passes on to the leaf. Trees of which few leaves are deep grow with the square of their depth: too many tiles are
 // an error.
 func (e *Ensemble) Pad() error {
 	if n := e.padded(); n > maxTiles {

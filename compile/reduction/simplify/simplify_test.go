@@ -355,7 +355,7 @@ s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
 	}
 }
 
-// TestGuardedFactors simplifies a sum whose guard keeps data out that is no index of a factor.
+// TestGuardedFactors simplifies a sum whose guard keeps out data that would be an index outside of a factor.
 func TestGuardedFactors(t *testing.T) {
 	p := parse(t, `param N, K, M : N >= 2, K >= 2, M >= 1; size N = 1000, K = 50, M = 8;
 input int h[N] in [0,M+1); input float u[K,M]; array float t[K,M], s[K]; output s;
