@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 )
 
 // A picture shows rows that are images in a grid of cells.
@@ -30,11 +31,19 @@ var (
 type picture struct {
 	*image.RGBA
 	schema  *Schema
-	white   []float64 // of each column, the number that is drawn white; 0 is black
+	white   []float64 // of each column, the number that is drawn white, 0 where that is found in what is drawn; 0 is black
 	dot     int
 	across  []int // cells, by panel
 	columns int   // of all panels
 	down    int
+	later   []drawing // that wait for what is white
+}
+
+// drawing is a row in its cell.
+type drawing struct {
+	line, column int
+	dots         []float32 // of each column the shade or, where white is not known, the number; NaN where the row lacks it
+	evidence     []bool    // of each column; nil: none is
 }
 
 // newPicture makes an empty picture of rows of s: a grid down cells high, and
@@ -100,15 +109,34 @@ func (p *picture) left(column int) int {
 
 func (p *picture) top(line int) int { return pictureMargin + p.edge() + line*p.cell(0) }
 
-// draw fills a cell with row r of b. Dots for which evidence says yes are tinted; nil:
-// none are.
+// draw fills a cell with row r of b, at once or when the picture is encoded. Dots for which
+// evidence says yes are tinted; nil: none are.
 func (p *picture) draw(line, column int, b *Batch, r int, evidence func(col int) bool) {
+	d := drawing{line: line, column: column, dots: make([]float32, len(b.Columns))}
+	for col := range d.dots {
+		d.dots[col] = p.look(b, col, r)
+	}
+	if evidence != nil {
+		d.evidence = make([]bool, len(d.dots))
+		for col := range d.evidence {
+			d.evidence[col] = evidence(col)
+		}
+	}
+	if slices.Contains(p.white, 0) {
+		p.later = append(p.later, d)
+		return
+	}
+	p.paint(&d, 0)
+}
+
+// paint fills a cell. white is that of the columns of which it was not known.
+func (p *picture) paint(d *drawing, white float64) {
 	h, w, channels := p.schema.Image[0], p.schema.Image[1], p.schema.Image[2]
 	for y := range h {
 		for x := range w {
 			first := (y*w + x) * channels
-			x0, y0 := p.left(column)+x*p.dot, p.top(line)+y*p.dot
-			c := image.NewUniform(p.colour(b, first, r, evidence))
+			x0, y0 := p.left(d.column)+x*p.dot, p.top(d.line)+y*p.dot
+			c := image.NewUniform(p.colour(d, first, white))
 			draw.Draw(p.RGBA, image.Rect(x0, y0, x0+p.dot, y0+p.dot), c, image.Point{}, draw.Src)
 		}
 	}
@@ -116,16 +144,19 @@ func (p *picture) draw(line, column int, b *Batch, r int, evidence func(col int)
 
 // colour is that of a dot whose first channel is a column. A dot of which a channel is
 // missing is missing.
-func (p *picture) colour(b *Batch, first, row int, evidence func(col int) bool) color.RGBA {
+func (p *picture) colour(d *drawing, first int, white float64) color.RGBA {
 	out := color.RGBA{A: 255}
-	known := evidence != nil
+	known := d.evidence != nil
 	for k, c := range []*uint8{&out.R, &out.G, &out.B} {
 		col := first + k%p.schema.Image[2]
-		if b.Columns[col].IsMissing(row) {
+		x := d.dots[col]
+		if x != x {
 			return missingColour
 		}
-		*c = p.shade(b, col, row)
-		known = known && evidence(col)
+		if *c = uint8(x); p.white[col] == 0 {
+			*c = shade(float64(x), white)
+		}
+		known = known && d.evidence[col]
 	}
 	if known {
 		mix := func(a, b uint8) uint8 { return uint8((5*int(a) + 3*int(b)) / 8) }
@@ -137,6 +168,13 @@ func (p *picture) colour(b *Batch, first, row int, evidence func(col int) bool) 
 // encode writes the picture as PNG: in greys where it has no other colours, which takes
 // about half the bytes.
 func (p *picture) encode(w io.Writer) error {
+	if len(p.later) > 0 {
+		white := p.usual()
+		for i := range p.later {
+			p.paint(&p.later[i], white)
+		}
+		p.later = nil
+	}
 	var out image.Image = p
 	if grey := image.NewGray(p.Bounds()); copyGreys(grey.Pix, p.Pix) {
 		out = grey
@@ -158,26 +196,71 @@ func copyGreys(to, from []uint8) bool {
 	return true
 }
 
-// whites returns the largest code of each column, and 1 for columns of numbers.
+// whites returns the largest code of each column, and for columns of numbers in bins the end of
+// the last bin of all, at least 1. A model does not keep how large other numbers are.
 func whites(s *Schema) []float64 {
-	w := make([]float64, len(s.Columns))
+	w, last := make([]float64, len(s.Columns)), 1.0
+	for _, c := range s.Columns {
+		if c.Edges != nil {
+			last = max(last, c.Edges[len(c.Edges)-1])
+		}
+	}
 	for i, c := range s.Columns {
-		if w[i] = 1; c.Kind == Discrete {
+		switch {
+		case c.Kind == Discrete:
 			w[i] = float64(max(1, c.Categories-1))
+		case c.Edges != nil:
+			w[i] = last
 		}
 	}
 	return w
 }
 
-// shade maps a cell to 0..255. The cells of a batch may be codes where the schema has
-// numbers: those of rows that a model of numbers was trained on.
-func (p *picture) shade(b *Batch, col, row int) uint8 {
-	if cells := &b.Columns[col]; !cells.Discrete() {
-		x := p.schema.Columns[col].Number(cells.Values[row])
-		return uint8(255*min(1, max(0, x/p.white[col])) + 0.5)
+// usual returns what is white of the numbers that wait to be drawn: 1 where nearly all of them are
+// near 0 to 1, else what nearly all do not exceed, as the largest of draws may lie far from the others.
+func (p *picture) usual() float64 {
+	const (
+		near = 2       // numbers of 0 to 1 are drawn up to there, and few beyond
+		most = 1 << 16 // that are looked at
+	)
+	step := len(p.later)*len(p.white)/most + 1
+	var some []float64
+	for at := 0; at < len(p.later)*len(p.white); at += step {
+		col := at % len(p.white)
+		if x := p.later[at/len(p.white)].dots[col]; x-x == 0 && p.white[col] == 0 {
+			some = append(some, float64(x))
+		}
 	}
-	return uint8(min(255, float64(b.Columns[col].Codes.At(row))*255/p.white[col]))
+	slices.Sort(some)
+	if n := len(some); n > 0 && some[n*99/100] > near {
+		return some[n*99/100]
+	}
+	return 1
 }
+
+// look returns the shade of a cell or, where white is not known, its number; NaN where it is missing. The cells of
+// a batch may be codes where the schema has numbers: those of rows that a model of numbers was trained on.
+func (p *picture) look(b *Batch, col, row int) float32 {
+	cells, white := &b.Columns[col], p.white[col]
+	if cells.IsMissing(row) {
+		return float32(math.NaN())
+	}
+	if cells.Discrete() {
+		code := float64(cells.Codes.At(row))
+		if white == 0 {
+			return float32(code)
+		}
+		return float32(uint8(min(255, code*255/white)))
+	}
+	x := p.schema.Columns[col].Number(cells.Values[row])
+	if white == 0 {
+		return float32(x)
+	}
+	return float32(shade(x, white))
+}
+
+// shade maps a number to 0..255.
+func shade(x, white float64) uint8 { return uint8(255*min(1, max(0, x/white)) + 0.5) }
 
 // squareColumns returns how many columns make a picture of rows about as wide as it is
 // high.

@@ -43,8 +43,8 @@ func (p *pngWriter) Close() error {
 // WriteBeside draws rows of s, images of 1 or 3 channels, as a PNG picture of two
 // panels: drawn on the left, and real, rows of realSchema, on the right on a light ground.
 // The real rows may be codes where s has numbers: then their categories say what is white
-// in both panels. Each dot of an image has 4 x 4 pixels where the picture does not get too
-// large by that.
+// in both panels; so does the largest real number, if it is above 1. Each dot of an image has
+// 4 x 4 pixels where the picture does not get too large by that.
 func WriteBeside(w io.Writer, s *Schema, drawn *Batch, realSchema *Schema, real *Batch) error {
 	if len(drawn.Columns) != len(s.Columns) || len(real.Columns) != len(s.Columns) || len(realSchema.Columns) != len(s.Columns) {
 		return badSetting("a picture of rows of %d, %d and %d columns; give all as many as the schema has, %d",
@@ -59,9 +59,20 @@ func WriteBeside(w io.Writer, s *Schema, drawn *Batch, realSchema *Schema, real 
 	if err != nil {
 		return err
 	}
+	largest := 1.0
+	for i := range real.Columns {
+		for _, v := range real.Columns[i].Values {
+			if x := realSchema.Columns[i].Number(v); x > largest {
+				largest = x
+			}
+		}
+	}
 	for i, white := range whites(realSchema) {
-		if s.Columns[i].Kind == Continuous && realSchema.Columns[i].Kind == Discrete {
+		switch {
+		case s.Columns[i].Kind == Continuous && realSchema.Columns[i].Kind == Discrete:
 			p.white[i] = white
+		case p.white[i] == 0:
+			p.white[i] = largest
 		}
 	}
 	for panel, b := range []*Batch{drawn, real} {

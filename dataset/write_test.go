@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -294,6 +295,50 @@ func TestBesideCodes(t *testing.T) {
 	if err := WriteBeside(&out, s, drawn, codes, NewBatch(&Schema{Columns: codes.Columns[:1]}, 1)); !errors.Is(err, ErrSetting) {
 		t.Errorf("a row of one column: %v", err)
 	}
+}
+
+// TestPictureOfNumbers: images of numbers have the shades of what is drawn, 255 or 1 at most, but for the few draws far beyond; of bins the last
+// edge is white, and beside real rows the largest number of these.
+func TestPictureOfNumbers(t *testing.T) {
+	s := &Schema{Columns: []Column{{Kind: Continuous}, {Kind: Continuous, Offset: 100, Scale: 50}}, Image: [3]int{1, 2, 1}}
+	drawn := func(s *Schema, white float64, far float64) *Batch { // the first row is grey and white, all but two of the others black
+		b := NewBatch(s, 400)
+		for r := range b.Rows {
+			for i := range b.Columns {
+				b.Columns[i].Values[r] = s.Columns[i].Standard(0)
+			}
+			if r > 380 {
+				b.Columns[0].Values[r] = s.Columns[0].Standard(white)
+			}
+		}
+		b.Columns[0].Values[0] = s.Columns[0].Standard(white / 2)
+		b.Columns[1].Values[0] = s.Columns[1].Standard(white)
+		b.Columns[0].Values[1] = s.Columns[0].Standard(far)
+		b.Columns[1].Values[1] = s.Columns[1].Standard(-far)
+		return b
+	}
+	check := func(name string, picture []byte, left int, want ...string) {
+		t.Helper()
+		img, err := png.Decode(bytes.NewReader(picture))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range want { // dots of 4 pixels, and the second image 10 behind the first
+			if got := pixel(img, left+10*(i/2)+4*(i%2), left); got != want {
+				t.Errorf("%s: dot %d is %s, want %s", name, i, got, want)
+			}
+		}
+	}
+	check("bytes", written(t, "a.png", s, drawn(s, 255, 900)), 2, "808080", "ffffff", "ffffff", "000000")
+	check("shares", written(t, "a.png", s, drawn(s, 1, 1.75)), 2, "808080", "ffffff", "ffffff", "000000")
+	bins := &Schema{Columns: slices.Clone(s.Columns), Image: s.Image}
+	bins.Columns[0].Edges, bins.Columns[1].Edges = []float64{0, 100}, []float64{0, 510}
+	check("bins", written(t, "a.png", bins, drawn(bins, 255, 255)), 2, "404040", "7f7f7f", "808080", "000000")
+	var out bytes.Buffer
+	if err := WriteBeside(&out, s, drawn(s, 100, 900), s, drawn(s, 200, 0)); err != nil {
+		t.Fatal(err)
+	}
+	check("beside", out.Bytes(), 8, "404040", "808080", "ffffff", "000000")
 }
 
 // TestCompletionPicture wants a line for each given row: the row with its missing dots
