@@ -3,6 +3,7 @@ package spflow
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +43,12 @@ func parseJSON(text string) (*format.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.d.More() {
-		return nil, r.failHere("more than one network")
+	switch t, err := r.d.Token(); { // More is false for a bracket that closes too, as within an array
+	case err == io.EOF:
+	case err != nil:
+		return nil, r.failHere("%v behind the network", err)
+	default:
+		return nil, r.failHere("%.40q behind the network; give one network", fmt.Sprint(t))
 	}
 	r.declare()
 	return r.model(root)

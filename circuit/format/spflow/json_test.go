@@ -90,7 +90,10 @@ func TestJSONRefuses(t *testing.T) {
 		`{"Product":{"children":[{"Bernoulli":{"p":0.5,"id":1,"scope":["a"]}},{"Bernoulli":{"p":0.6,"id":1,"scope":["b"]}}]}}`: "is not the one that had this number",
 		twice(`"Histogram":{"breaks":[0,1,2]`, `"Histogram":{"breaks":[0,2,4]`, `"densities":[0.5,0.25]`):                      "is not the one that had this number",
 		twice(`"Gaussian":{"type":0`, `"LogNormal":{"type":0`, `"mean":1,"stdev":2`):                                           "is not the one that had this number",
-		leaf + leaf: "more than one network",
+		leaf + leaf: "\"{\" behind the network; give one network",
+		leaf + "}":  "behind the network",
+		leaf + " ]": "behind the network",
+		leaf + "x":  "behind the network",
 		strings.Repeat(`{"Product":{"children":[`, 11000): "nested more than 10000 deep",
 	} {
 		if _, err := spflow.Parse(text); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
