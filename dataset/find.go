@@ -13,7 +13,8 @@ func (s *Schema) Find(name string) (int, error) {
 			return i, nil
 		}
 	}
-	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(s.Columns) {
+	// A number as Keys has it: 01 and +1 are names, of columns that are not there.
+	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(s.Columns) && strconv.Itoa(n) == name {
 		return n - 1, nil
 	}
 	return 0, badSetting("the model has no column %.80q; write a name of its header or a number from 1 to %d", name, len(s.Columns))

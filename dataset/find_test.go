@@ -1,0 +1,22 @@
+package dataset
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestFind: a name comes before a number, and a number is written as columns are counted. Any other way to write one is a name that no
+// column has, as where the columns of a model are named 01 and 02 and the third is asked for.
+func TestFind(t *testing.T) {
+	s := &Schema{Columns: []Column{{Name: "02", Categories: 2}, {Name: "3", Categories: 2}, {Categories: 2}}}
+	for name, want := range map[string]int{"02": 0, "1": 0, "2": 1, "3": 1} {
+		if got, err := s.Find(name); err != nil || got != want {
+			t.Errorf("%q is column %d, %v; want %d", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"", "0", "4", "01", "+1", "-1", "03", "1.0"} {
+		if got, err := s.Find(name); !errors.Is(err, ErrSetting) {
+			t.Errorf("%q is column %d, %v", name, got, err)
+		}
+	}
+}
