@@ -431,6 +431,9 @@ func (l *lines) append(dst []byte, codes []int32, marks []byte) []byte {
 }
 
 func (l *lines) problem(record []byte) string {
+	if bytes.IndexByte(record, 0) >= 0 {
+		return "it has zero bytes, as tables in UTF-16 have; convert the file to UTF-8"
+	}
 	var cells [][]byte
 	for rest, more := record, true; more; {
 		var cell []byte

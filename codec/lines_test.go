@@ -3,10 +3,12 @@ package codec
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
@@ -62,6 +64,22 @@ func TestCodecText(t *testing.T) {
 	for _, content := range []string{"", "\n", "sky,day", "sky,day\n", "moon\n3\n", "PAR1 and more"} {
 		if _, err := m.Compress(context.Background(), new(bytes.Buffer), strings.NewReader(content)); !errors.Is(err, ErrRows) || strings.HasSuffix(err.Error(), ": ") {
 			t.Errorf("%q: %v, want no rows, and why", content, err)
+		}
+	}
+}
+
+// TestCodecUTF16: a table in UTF-16, which the other commands read, is refused with what it is, in either order of bytes.
+func TestCodecUTF16(t *testing.T) {
+	m := exactModel(t)
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		for _, text := range []string{"\ufeffgrey,1,2,3,4,1,0\r\n", "grey,1,2,3,4,1,0\ngrey,1,2,3,4,1,0\n", "day\n1\n2\n", "\ufeffday;sky\r1;grey\r"} {
+			var content []byte
+			for _, unit := range utf16.Encode([]rune(text)) {
+				content = order.AppendUint16(content, unit)
+			}
+			if _, err := m.Compress(t.Context(), new(bytes.Buffer), bytes.NewReader(content)); !errors.Is(err, ErrRows) || !strings.Contains(err.Error(), "UTF-16") {
+				t.Errorf("%q, %v: %v", text, order, err)
+			}
 		}
 	}
 }
