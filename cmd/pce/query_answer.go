@@ -57,7 +57,7 @@ func (a *app) queryLoglikCommand() *cobra.Command {
 		Use:   "loglik --model MODEL --data FILE [--given COLUMNS]",
 		Short: "Write the natural-log likelihood of each row; missing cells are marginalised",
 	}, func(m *pce.Model) (*pce.Query, error) { return m.NewQuery(pce.QueryLogLikelihood, given...) })
-	c.Flags().StringSliceVar(&given, "given", nil, "columns, by name or number from 1: the likelihood is that of the other observed cells given these")
+	addList(c.Flags(), &given, "given", "columns, by name or number from 1: the likelihood is that of the other observed cells given these")
 	return c
 }
 
@@ -75,7 +75,7 @@ variance of a continuous one. An observed cell is certain.`,
 		}
 		return m.NewQuery(pce.QueryConditional, of...)
 	})
-	c.Flags().StringSliceVar(&of, "of", nil, "columns, by name or number from 1")
+	addList(c.Flags(), &of, "of", "columns, by name or number from 1")
 	return c
 }
 

@@ -23,7 +23,7 @@ columns A and B the numbers are Var A, Cov A B, Cov B A, Var B.`,
 		}
 		return m.NewQuery(pce.QueryMoments)
 	})
-	c.Flags().StringSliceVar(&covariance, "covariance", nil, "columns, by name or number from 1, whose covariances are wanted")
+	addList(c.Flags(), &covariance, "covariance", "columns, by name or number from 1, whose covariances are wanted")
 	return c
 }
 
@@ -76,7 +76,7 @@ after the other the smallest number that is not exceeded with each of the probab
 		q.Kind, q.Levels = pce.QueryQuantiles, levels
 		return q, q.Check(m.Schema())
 	})
-	c.Flags().StringSliceVar(&of, "of", nil, "columns, by name or number from 1")
+	addList(c.Flags(), &of, "of", "columns, by name or number from 1")
 	c.Flags().Float64SliceVar(&levels, "at", usualLevels, "levels of the quantiles, between 0 and 1")
 	return c
 }

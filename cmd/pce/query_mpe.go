@@ -59,7 +59,7 @@ lets it, and a bound says how much likelier any completion could be. Standard er
 	}
 	f.query.register(c.Flags())
 	f.query.registerData(c.Flags())
-	c.Flags().StringSliceVar(&f.of, "of", nil, "columns to complete, by name or number from 1, with all others that are missing summed out; without it, all")
+	addList(c.Flags(), &f.of, "of", "columns to complete, by name or number from 1, with all others that are missing summed out; without it, all")
 	c.Flags().IntVar(&f.how.Beam, "beam", f.how.Beam, "partial completions of a row that the beam search keeps where max-product is not exact; 0: no such search")
 	f.query.registerSoft(c.Flags())
 	c.Flags().IntVar(&f.how.Candidates, "candidates", f.how.Candidates, "drawn completions of a row that are improved where max-product is not exact")

@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
@@ -154,10 +151,9 @@ func completedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
 	if text == "" {
 		return nil, nil
 	}
-	lines := csv.NewReader(strings.NewReader(text))
-	names, err := lines.Read()
-	if _, end := lines.Read(); err != nil || end != io.EOF {
-		return nil, fmt.Errorf("%s: %.80q is not a list of columns; separate their names by commas", paramOf, text)
+	names, err := readList(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", paramOf, err)
 	}
 	return s.FindAll(names)
 }

@@ -321,11 +321,11 @@ func TestServeQueries(t *testing.T) {
 		`"expect","of":"score*elsewhere"`: "elsewhere",
 		`"mpe","of":"elsewhere"`:          "elsewhere",
 		`"mpe","of":"level,"`:             "no column",
-		`"mpe","of":"\"level"`:            "not a list of columns",
-		`"mpe","of":"level\nscore"`:       "not a list of columns",
+		`"mpe","of":"\"level"`:            "not a list of names",
+		`"mpe","of":"level\nscore"`:       "not a list of names",
 		`"mpe","of":"` + long + `"`:       "no column",
 		`"mpe","of":"` + long + `\n"`:     "no column",
-		`"mpe","of":"` + long + `\"b"`:    "not a list of columns",
+		`"mpe","of":"` + long + `\"b"`:    "not a list of names",
 	} {
 		status, said := post(t, url+"/v2/models/mixed/infer", `{"parameters":{"query":`+params+`},"inputs":[`+x+`]}`)
 		if status != 400 || !strings.Contains(string(said), want) || len(said) > 1000 {
