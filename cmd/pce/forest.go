@@ -50,7 +50,7 @@ func (a *app) profileForest(ctx context.Context, f *predictFlags) error {
 	if err := checkRows(fo); err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
-	if fo.Linear != nil || fo.Features < 1 {
+	if fo.Linear != nil {
 		return usagef("%s: a linear model has no nodes", f.model)
 	}
 	p := run.Profile{Digest: fmt.Sprintf("%x", fo.Digest()), Hits: hir.Profile(fo, nil)}

@@ -63,7 +63,7 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
-	if fo.Linear != nil || fo.Features < 1 {
+	if fo.Linear != nil {
 		return usagef("%s: a linear model has no leaves", f.model)
 	}
 	var rows []float64

@@ -76,11 +76,14 @@ func TestForestCircuit(t *testing.T) {
 	}
 }
 
-// TestForestWide: a small file may claim more features than rows have, of which none is made before it is refused.
+// TestForestWide: a small file may claim more features than rows have, of which none is made before it is refused. One without features is not
+// taken for a linear model.
 func TestForestWide(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
 		"wide.txt": "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=16777215\nobjective=regression\n\nTree=0\nnum_leaves=1\nnum_cat=0\nleaf_value=1\n\nend of trees\n",
+		"none.json": `{"version":[1,7,4],"learner":{"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"0"},"objective":{"name":"reg:squarederror"},
+"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"left_children":[-1],"right_children":[-1],"split_indices":[0],"split_conditions":[1],"default_left":[0]}]}}}}`,
 		"rows.csv": "1,2\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -88,6 +91,8 @@ func TestForestWide(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"profile"}, {"circuit", "--out", "out.safetensors"}} {
-		refused(t, exitData, "wide.txt: forest: bad forest: 16777216 features; rows have 1 to 1048576", append([]string{"forest", args[0], "wide.txt", "--data", "rows.csv"}, args[1:]...)...)
+		for path, features := range map[string]string{"wide.txt": "16777216", "none.json": "0"} {
+			refused(t, exitData, path+": forest: bad forest: "+features+" features; rows have 1 to 1048576", append([]string{"forest", args[0], path, "--data", "rows.csv"}, args[1:]...)...)
+		}
 	}
 }

@@ -182,7 +182,7 @@ func checkRows(f *forest.Forest) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
-	if f.Features > dataset.MaxColumns {
+	if f.Features < 1 || f.Features > dataset.MaxColumns {
 		return fmt.Errorf("%w: %d features; rows have 1 to %d", forest.ErrForest, f.Features, dataset.MaxColumns)
 	}
 	return nil

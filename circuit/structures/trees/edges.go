@@ -110,8 +110,9 @@ func edges(f *forest.Forest, rows []float64) ([][]float64, error) {
 // box is the bins, from First to before Last, of each feature.
 type box [][2]int
 
-// boxes returns the box of each leaf of a tree, nil for inner nodes. One of which a side is empty has no number within the edges.
-func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) []box {
+// boxes returns the box of each leaf of a tree, nil for inner nodes and for leaves that no number within the edges reaches. It returns false
+// where there are more than most: each takes memory for all features.
+func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64, most int) ([]box, bool) {
 	parent := make([]int32, len(t.Nodes))
 	parent[0] = -1
 	var leaves []int32
@@ -126,12 +127,12 @@ func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) []box {
 		parent[n.Yes], parent[n.No] = at, at
 		stack = append(stack, n.Yes, n.No)
 	}
-	out := make([]box, len(t.Nodes))
+	out, b := make([]box, len(t.Nodes)), make(box, f.Features)
+	for k := range b {
+		b[k] = [2]int{0, len(edges[k]) - 1}
+	}
 	for _, leaf := range leaves {
-		b := make(box, f.Features)
-		for k := range b {
-			b[k] = [2]int{0, len(edges[k]) - 1}
-		}
+		empty := false
 		for child, at := leaf, parent[leaf]; at >= 0; child, at = at, parent[at] {
 			n := &t.Nodes[at]
 			bin, _ := slices.BinarySearch(edges[n.Feature], n.Threshold)
@@ -140,8 +141,18 @@ func boxes(f *forest.Forest, t *forest.Tree, edges [][]float64) []box {
 			} else {
 				side[0] = max(side[0], bin)
 			}
+			empty = empty || b[n.Feature][0] >= b[n.Feature][1]
 		}
-		out[leaf] = b
+		if !empty {
+			if most--; most < 0 {
+				return nil, false
+			}
+			out[leaf] = slices.Clone(b)
+		}
+		for at := parent[leaf]; at >= 0; at = parent[at] {
+			k := t.Nodes[at].Feature
+			b[k] = [2]int{0, len(edges[k]) - 1}
+		}
 	}
-	return out
+	return out, true
 }

@@ -27,8 +27,10 @@ type Circuit struct {
 // spread over the leaves of a tree in addition to those that reach them, and over the bins of each leaf.
 func New(f *forest.Forest, rows []float64, smoothing float64) (*Circuit, error) {
 	switch {
-	case f.Linear != nil || len(f.Trees) == 0 || f.Features < 1:
+	case f.Linear != nil || len(f.Trees) == 0:
 		return nil, fmt.Errorf("%w: it has no trees", ErrTrees)
+	case f.Features < 1:
+		return nil, fmt.Errorf("%w: it has no features, so there is nothing to have a density over", ErrTrees)
 	case len(rows) == 0 || len(rows)%f.Features != 0:
 		return nil, fmt.Errorf("%w: %d cells for rows of %d; give one row at least", ErrTrees, len(rows), f.Features)
 	case !(smoothing > 0 && smoothing <= math.MaxFloat32):
@@ -134,24 +136,26 @@ func (b *builder) add(n circuit.Node, params []float64) circuit.NodeID {
 
 // tree adds the nodes of a tree, and returns its sum.
 func (b *builder) tree(t *forest.Tree) (circuit.NodeID, error) {
-	all := boxes(b.f, t, b.edges)
+	masses := 0 // of a leaf
+	for k := range b.edges {
+		masses += len(b.edges[k]) - 1
+	}
+	if b.class != nil {
+		masses += b.f.Classes
+	}
+	all, ok := boxes(b.f, t, b.edges, (maxParams-b.total)/masses)
+	if !ok {
+		return 0, fmt.Errorf("%w: more than %d masses of bins and classes; give a forest with fewer leaves, features, thresholds or classes", ErrTrees, maxParams)
+	}
 	unit := make([]int, len(t.Nodes)) // of the leaf
 	var leaves []box
 	for i, x := range all {
-		if unit[i] = -1; x != nil && !x.empty() {
+		if unit[i] = -1; x != nil {
 			unit[i] = len(leaves)
 			leaves = append(leaves, x)
 		}
 	}
-	for k := range b.edges {
-		b.total += len(leaves) * (len(b.edges[k]) - 1)
-	}
-	if b.class != nil {
-		b.total += len(leaves) * b.f.Classes
-	}
-	if b.total > maxParams {
-		return 0, fmt.Errorf("%w: more than %d masses of bins and classes; give a forest with fewer leaves, thresholds or classes", ErrTrees, maxParams)
-	}
+	b.total += masses * len(leaves)
 	n := len(b.rows) / b.f.Features
 	counts := make([]float64, len(leaves))
 	of := make([]int, n) // the leaf of each row
@@ -179,15 +183,6 @@ func (b *builder) tree(t *forest.Tree) (circuit.NodeID, error) {
 		weights[i] /= sum
 	}
 	return b.add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{product}}, weights), nil
-}
-
-func (x box) empty() bool {
-	for _, side := range x {
-		if side[0] >= side[1] {
-			return true
-		}
-	}
-	return false
 }
 
 // feature adds the histograms of a feature, one for each leaf: shares of the leaf's rows, and of smoothing by the widths of the bins in its box.
