@@ -211,8 +211,13 @@ func header(head map[string]string) (*forest.Forest, int, error) {
 	if v := head["version"]; v != "" {
 		f.Source += " " + v
 	}
-	if names := strings.Fields(head["feature_names"]); len(names) == f.Features {
-		f.Names = names
+	// LightGBM cuts at spaces alone: other white space is part of a name.
+	f.Names = strings.FieldsFunc(head["feature_names"], func(c rune) bool { return c == ' ' })
+	switch n := len(f.Names); {
+	case n == 0:
+		f.Names = nil
+	case n != f.Features: // columns would be matched by their order
+		return nil, 0, fmt.Errorf("feature_names has %d names for %d features", n, f.Features)
 	}
 	return f, per, objective(f, head["objective"])
 }

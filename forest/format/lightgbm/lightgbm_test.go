@@ -158,12 +158,18 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestNames: names that are not one for each feature are left out.
+// TestNames: spaces alone end a name, and names that are not one for each feature are refused, as columns would be matched by their order.
 func TestNames(t *testing.T) {
-	for text, want := range map[string]int{"a b c": 3, "a b": 0, "a b c d": 0, "": 0} {
+	for text, want := range map[string]int{"a b c": 3, " a  b c ": 3, "a b\u3000b c\td": 3, "": 0} {
 		f, err := Format.Decode([]byte(strings.Replace(example, "feature_names=a b c", "feature_names="+text, 1)))
 		if err != nil || len(f.Names) != want {
-			t.Errorf("feature_names %q: %d names, want %d: %v", text, len(f.Names), want, err)
+			t.Errorf("feature_names %q: want %d: %v", text, want, err)
+		}
+	}
+	for _, text := range []string{"a b", "a b c d", "a\u3000b c"} {
+		_, err := Format.Decode([]byte(strings.Replace(example, "feature_names=a b c", "feature_names="+text, 1)))
+		if err == nil || !strings.Contains(err.Error(), "names for 3 features") {
+			t.Errorf("feature_names %q: %v", text, err)
 		}
 	}
 }

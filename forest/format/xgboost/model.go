@@ -204,7 +204,11 @@ func (d *document) forest() (*forest.Forest, error) {
 	}
 	f.Features = got["num_feature"]
 	f.Outputs = max(1, got["num_class"], got["num_target"])
-	if len(d.names) == f.Features && f.Features > 0 {
+	switch n := len(d.names); {
+	case n == 0:
+	case n != f.Features: // columns would be matched by their order
+		return nil, fmt.Errorf("feature_names has %d names for %d features", n, f.Features)
+	default:
 		f.Names = d.names
 	}
 	bases, err := baseScores(d.params["base_score"])

@@ -539,6 +539,17 @@ func TestBestTrees(t *testing.T) {
 	}
 }
 
+// TestNames: names that are not one for each feature are refused, as columns would be matched by their order.
+func TestNames(t *testing.T) {
+	good := string(written(t, plain()))
+	for names, want := range map[string]int{`"x","y","z"`: 3, ``: 0, `"x","y"`: -1, `"x","y","z","z"`: -1} {
+		f, err := JSON.Decode([]byte(strings.Replace(good, `"feature_names":[]`, `"feature_names":[`+names+`]`, 1)))
+		if want < 0 && (err == nil || !strings.Contains(err.Error(), "names for 3 features")) || want >= 0 && (err != nil || len(f.Names) != want) {
+			t.Errorf("%s: %v", names, err)
+		}
+	}
+}
+
 // TestVectorWeights: weights of leaves with several numbers are read, although they come before what says that they have.
 func TestVectorWeights(t *testing.T) {
 	text := `{"version":[2,0,0],"learner":{"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"1","num_target":"2"},"objective":{"name":"reg:squarederror"},
