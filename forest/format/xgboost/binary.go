@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/pce-engine/pce/forest"
@@ -13,7 +14,7 @@ import (
 // Sizes of the records of the old binary file, all little-endian.
 const (
 	learnerBytes = 136 // base_score, num_feature, num_class, 2 flags, version (2), num_target, unused
-	gbtreeBytes  = 160 // num_trees, unused; size_leaf_vector is at 36
+	gbtreeBytes  = 160 // num_trees, num_parallel_tree in later files, unused; size_leaf_vector is at 36
 	linearBytes  = 136 // num_feature, num_output_group, unused
 	treeBytes    = 148 // roots, nodes, deleted, depth, features, size_leaf_vector, unused
 	nodeBytes    = 20  // parent, left, right, feature, condition
@@ -114,6 +115,7 @@ func readBinary(file []byte) (*forest.Forest, error) {
 	if err := o.set(f, []float32{float(p, 0)}, major == 0); err != nil {
 		return nil, err
 	}
+	parallel := int32(1)
 	switch strings.TrimRight(booster, "\x00") {
 	case "gblinear":
 		r.record(linearBytes, "the linear model")
@@ -122,20 +124,42 @@ func readBinary(file []byte) (*forest.Forest, error) {
 			r.err = setLinear(f, weights)
 		}
 	case "gbtree":
-		r.trees(f, false, major == 0)
+		parallel = r.trees(f, false, major == 0)
 	case "dart":
-		r.trees(f, true, major == 0)
+		parallel = r.trees(f, true, major == 0)
 	default:
 		return nil, fmt.Errorf("booster %.40q is unknown; want gbtree, dart or gblinear", booster)
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
+	if integer(p, 3) != 0 {
+		f.BestTrees = r.bestTrees(f, parallel)
+	}
 	return f, f.Check()
 }
 
-// trees reads the trees of f and, for dropout, their weights. vectors is as of tree.
-func (r *bytesReader) trees(f *forest.Forest, dart, vectors bool) {
+// bestTrees is that of a document, by the attributes behind the booster. They say nothing where they cannot be read: no prediction needs them.
+func (r *bytesReader) bestTrees(f *forest.Forest, parallel int32) int {
+	attributes := map[string]string{}
+	for left := r.length("the attributes"); left > 0 && r.err == nil; left-- {
+		key := r.string("an attribute's name")
+		attributes[key] = r.string("an attribute")
+	}
+	if r.err != nil {
+		return 0
+	}
+	d := document{best: attributes["best_iteration"], parallel: fmt.Sprint(parallel), trees: f.Trees}
+	// The number of trees of an output, which was kept before files had that of a round's.
+	if limit, err := strconv.Atoi(attributes["best_ntree_limit"]); err == nil && limit > 0 {
+		d.best, d.parallel = fmt.Sprint(limit-1), "1"
+	}
+	return d.bestTrees(f.Outputs)
+}
+
+// trees reads the trees of f and, for dropout, their weights. vectors is as of tree. It returns how many trees an output has in a round; old
+// files have the number of roots there, which is 1.
+func (r *bytesReader) trees(f *forest.Forest, dart, vectors bool) (parallel int32) {
 	p := r.record(gbtreeBytes, "the booster")
 	n := integer(p, 0)
 	if n < 0 {
@@ -164,6 +188,7 @@ func (r *bytesReader) trees(f *forest.Forest, dart, vectors bool) {
 	if r.err == nil {
 		r.err = assign(f, info, drop)
 	}
+	return integer(p, 1)
 }
 
 // tree reads a tree. Before 1.0 one whose record has a size of leaf vectors had such vectors behind its nodes, which no prediction

@@ -1,0 +1,45 @@
+package xgboost
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+)
+
+// TestBinaryBestTrees: attributes behind the trees of an old binary file say what those of JSON do; of what cannot be read there the
+// trees are still right.
+func TestBinaryBestTrees(t *testing.T) {
+	f := plain()
+	for len(f.Trees) < 24 {
+		f.Trees = append(f.Trees, f.Trees[0])
+	}
+	text := func(b []byte, s string) []byte {
+		return append(binary.LittleEndian.AppendUint64(b, uint64(len(s))), s...)
+	}
+	for _, tt := range []struct {
+		attributes []string
+		parallel   uint32
+		cut        int
+		want       int
+	}{
+		{[]string{"best_iteration", "4", "best_score", "0.5"}, 1, 0, 5}, {[]string{"best_score", "0.5", "best_iteration", "4"}, 0, 0, 5}, {[]string{"best_iteration", "4"}, 3, 0, 15},
+		{[]string{"best_iteration", "4", "best_ntree_limit", "20"}, 1, 0, 20}, {[]string{"best_iteration", "24"}, 1, 0, 0}, {[]string{"best_score", "4"}, 1, 0, 0},
+		{[]string{"best_iteration", "4"}, 1, 1, 0}, {nil, 1, 0, 0}, {nil, 1, 8, 0},
+	} {
+		file := oldBinary(f, "gbtree", 0.5, 1)
+		flags := bytes.Clone(file)
+		binary.LittleEndian.PutUint32(flags[12:], 1)
+		binary.LittleEndian.PutUint32(flags[bytes.Index(file, []byte("gbtree"))+6+4:], tt.parallel)
+		b := binary.LittleEndian.AppendUint64(flags, uint64(len(tt.attributes)/2))
+		for _, s := range tt.attributes {
+			b = text(b, s)
+		}
+		got, err := Binary.Decode(b[:len(b)-tt.cut])
+		if err != nil || got.BestTrees != tt.want || len(got.Trees) != len(f.Trees) {
+			t.Errorf("%q of %d trees at a time, %d bytes less: %v; want %d", tt.attributes, tt.parallel, tt.cut, err, tt.want)
+		}
+		if got, err := Binary.Decode(append(file, b[len(file):]...)); err != nil || got.BestTrees != 0 {
+			t.Errorf("%q without the flag: %v", tt.attributes, err)
+		}
+	}
+}
