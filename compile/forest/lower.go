@@ -164,6 +164,8 @@ func (l *lowering) pass(out []span, t *forest.Tree, n *forest.Node) []span {
 		}
 		lo, hi := l.least(c), l.least(c+1)
 		switch {
+		case math.Abs(c) >= 1<<53: // from there on all cells are whole, and c+1 may not be a number
+			hi = l.above(c)
 		case n.Test == forest.InTruncated && c == 0:
 			lo = l.above(-1)
 		case n.Test == forest.InTruncated && c < 0:

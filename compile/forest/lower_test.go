@@ -140,6 +140,32 @@ func TestManyTests(t *testing.T) {
 	}
 }
 
+// TestLargeCategories: categories from 2^53 on, whose neighbours are further away than 1, are found as the plain evaluator finds them.
+func TestLargeCategories(t *testing.T) {
+	for _, input := range []forest.Precision{forest.Float32, forest.Float64} {
+		for _, test := range []forest.Test{forest.In, forest.InTruncated, forest.InExact} {
+			for _, c := range []float64{1<<53 - 1, 1 << 53, 1<<53 + 2, 1 << 54, 1<<54 + 4, 1e300, math.MaxFloat32, math.MaxFloat64} {
+				list := []float64{-c, c}
+				f := &forest.Forest{Features: 1, Outputs: 1, Alpha: 1, Base: []float64{0}, Input: input, Sum: forest.Float64, Trees: []forest.Tree{{
+					Weight: 1, Categories: list, Values: []forest.Value{{Value: 1}, {Value: 2}},
+					Nodes: []forest.Node{{Test: test, Last: 2, Yes: 1, No: 2}, {Last: 1}, {First: 1, Last: 2, ID: 1}},
+				}}}
+				var rows []float64
+				for _, x := range list {
+					rows = append(rows, x, math.Nextafter(x, 0), math.Nextafter(x, 2*x), float64(math.Nextafter32(float32(x), 0)), x/2, x-1, x+1)
+				}
+				if input == forest.Float32 {
+					for i, x := range rows {
+						rows[i] = float64(float32(x))
+					}
+				}
+				rows = slices.DeleteFunc(rows, func(x float64) bool { return math.IsInf(x, 0) })
+				compare(t, f, rows)
+			}
+		}
+	}
+}
+
 // cells are rows of numbers that tests compare with, and a few others.
 func cells(rng *rand.Rand, f *forest.Forest, n int) []float64 {
 	out := make([]float64, n*f.Features)
