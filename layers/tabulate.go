@@ -28,7 +28,7 @@ func Tabulate(f Family, params []float32, width, lo, hi int, table, exps []float
 	if chain, ok := f.(Chain); ok && exps != nil {
 		l := NewLinks(chain, params[lo:hi])
 		l.Walk(table[lo:], exps[lo:], width)
-		l.Finish(table[lo:], width)
+		l.Finish(table[lo:], exps[lo:], width)
 		return
 	}
 	p := make([]float64, f.NumParams())
@@ -75,6 +75,14 @@ type Links struct {
 	M, E, Odds []float64
 	Factors    []float64
 	certain    []int // units of the last code alone, to which no factor leads
+	far        []far
+}
+
+// far is a unit whose code 0 is less probable than tables hold, as with many trials that nearly always succeed: Walk has
+// zeros for it, since nothing leads from 0 to what is above 2^-2^28.
+type far struct {
+	unit       int
+	m, e, odds float64
 }
 
 // NewLinks returns those of a chain, given the parameters of the units.
@@ -92,6 +100,9 @@ func NewLinks(f Chain, params []float32) *Links {
 		}
 		l.M[u], l.E[u] = SplitLog(log)
 		l.Odds[u] = odds
+		if e := math.Floor(log / math.Ln2); e < leastTabulated && !math.IsInf(log, -1) {
+			l.far = append(l.far, far{u, math.Exp(log - e*math.Ln2), e, odds})
+		}
 	}
 	return l
 }
@@ -122,8 +133,26 @@ func (l *Links) Walk(table, exps []float32, width int) {
 }
 
 // Finish writes what Walk, or what does the same, does not come to.
-func (l *Links) Finish(table []float32, width int) {
+func (l *Links) Finish(table, exps []float32, width int) {
 	for _, u := range l.certain {
 		table[len(l.Factors)*width+u] = 1
+	}
+	for u := range l.M { // probabilities fall to the last code
+		for at := len(l.Factors)*width + u; at >= 0 && exps[at] < leastTabulated; at -= width {
+			table[at], exps[at] = 0, 0
+		}
+	}
+	for _, f := range l.far {
+		for c := 0; ; c++ {
+			if f.e >= leastTabulated {
+				m, e := fit32(f.m, f.e)
+				table[c*width+f.unit], exps[c*width+f.unit] = float32(m), float32(e)
+			}
+			if c == len(l.Factors) {
+				break
+			}
+			m, e := math.Frexp(f.m * l.Factors[c] * f.odds)
+			f.m, f.e = 2*m, f.e+float64(e-1)
+		}
 	}
 }

@@ -234,7 +234,7 @@ func (x *executor) moveFamily(w *worker, in *layers.Input, lo, hi int, norm []fl
 		Rows: int(in.Codes), Width: n, T: &table[lo], Exps: &exps[lo], Row: width,
 		M: &l.M[0], E: &l.E[0], Odds: &l.Odds[0], Factors: &l.Factors[0],
 	})
-	l.Finish(table[lo:], width)
+	l.Finish(table[lo:], exps[lo:], width)
 }
 
 func (x *executor) setUnitParams(in *layers.Input, unit int, p []float64) {
