@@ -56,7 +56,7 @@ func (l Binomial) LogProb(p []float64, x float64) float64 {
 	c, _ := math.Lgamma(n - x + 1)
 	lp := a - b - c
 	if x > 0 {
-		lp += x * math.Log(p[0])
+		lp += x * Log(p[0])
 	}
 	if x < n {
 		lp += (n - x) * math.Log1p(-p[0])

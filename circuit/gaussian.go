@@ -43,7 +43,7 @@ func (l Gaussian) CheckParams(p []float64) error { return checkLocationScale(l.N
 // LogProb is -½((x-mean)/sigma)² - log sigma - ½ log 2π.
 func (Gaussian) LogProb(p []float64, x float64) float64 {
 	z := (x - p[0]) / p[1]
-	return -z*z/2 - math.Log(p[1]) - 0.5*math.Log(2*math.Pi)
+	return -z*z/2 - Log(p[1]) - 0.5*math.Log(2*math.Pi)
 }
 
 // QuadraticCell returns x: the log density is quadratic in it.

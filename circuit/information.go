@@ -103,8 +103,8 @@ func leafUnits(n *Node, theta, phi []float32, out []Information) error {
 func leafInformation(l Leaf, p, q []float64) (x Information, err error) {
 	normal := func() Information {
 		d, ratio := (p[0]-q[0])/q[1], p[1]/q[1]
-		h := 0.5 + 0.5*math.Log(2*math.Pi) + math.Log(p[1])
-		kl := -math.Log(ratio) + (ratio*ratio+d*d-1)/2
+		h := 0.5 + 0.5*math.Log(2*math.Pi) + Log(p[1])
+		kl := -Log(ratio) + (ratio*ratio+d*d-1)/2
 		return Information{h, h + kl, kl}
 	}
 	switch l := l.(type) {
@@ -116,7 +116,7 @@ func leafInformation(l Leaf, p, q []float64) (x Information, err error) {
 		x.CrossEntropy += p[0]
 		return x, nil
 	case Poisson:
-		kl := p[0]*math.Log(p[0]/q[0]) + q[0] - p[0]
+		kl := p[0]*Log(p[0]/q[0]) + q[0] - p[0]
 		h := l.entropy(p)
 		return Information{h, h + kl, kl}, nil
 	case RealHistogram: // draws are those of the normalised bins, densities those of LogProb

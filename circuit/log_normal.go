@@ -53,7 +53,7 @@ func (LogNormal) LogProb(p []float64, x float64) float64 {
 	if !(x > 0) {
 		return math.Inf(-1)
 	}
-	y := math.Log(x)
+	y := Log(x)
 	return Gaussian{}.LogProb(p, y) - y
 }
 

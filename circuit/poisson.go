@@ -57,7 +57,7 @@ func (Poisson) LogProb(p []float64, x float64) float64 {
 	const large = 32
 	if x < large {
 		f, _ := math.Lgamma(x + 1)
-		return x*math.Log(p[0]) - p[0] - f
+		return x*Log(p[0]) - p[0] - f
 	}
 	return -deviance(x, p[0]) - math.Log(2*math.Pi*x)/2 - stirlingError(x)
 }
@@ -67,7 +67,7 @@ func (Poisson) LogProb(p []float64, x float64) float64 {
 func deviance(x, rate float64) float64 {
 	d := rate - x
 	if math.Abs(d) > 0.2*x {
-		return d - x*math.Log(rate/x)
+		return d - x*Log(rate/x)
 	}
 	v := d / (rate + x)
 	sum, power := d*v, 2*x*v
