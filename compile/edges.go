@@ -40,7 +40,11 @@ func edges(s *state) (string, error) {
 				sum.Fan[u] = int32(cols.units)
 			}
 		} else {
-			s.blks[i] = sparseBlocks(e, cols, size)
+			blks, ok := sparseBlocks(e, cols, size, maxEdgeBlocks-int64(p.ParamBlocks))
+			if !ok {
+				return "", s.room(maxEdgeBlocks)
+			}
+			s.blks[i] = blks
 			sum.Zeros = countFan(e, cols, size, s.blks[i], sum.Fan, v)
 		}
 		sum.NumBlocks = int32(len(s.blks[i]))
@@ -158,9 +162,19 @@ func denseBlocks(rows, cols int32) []edgeBlock {
 	return blks
 }
 
-// sparseBlocks lists the blocks of the program that edge blocks of the graph touch.
-func sparseBlocks(e *circuit.Edges, cols columns, size int) []edgeBlock {
+// sparseBlocks lists the blocks of the program that edge blocks of the graph touch. It returns false where these are more than most, without
+// memory for all of them.
+func sparseBlocks(e *circuit.Edges, cols columns, size int, most int64) ([]edgeBlock, bool) {
+	if int64(len(e.Pairs))*int64(e.Rows)*int64(e.Cols) > most*int64(size)*int64(size) { // weights, of which a block has no more
+		return nil, false
+	}
 	keys := make([]uint64, 0, len(e.Pairs))
+	distinct := func() bool {
+		slices.Sort(keys)
+		keys = slices.Compact(keys)
+		return int64(len(keys)) <= most
+	}
+	full := max(len(e.Pairs), 1<<20) // keys, of which many may be equal
 	for _, pr := range e.Pairs {
 		r0, r1 := int(pr[0])*e.Rows/size, (int(pr[0]+1)*e.Rows-1)/size
 		for j, end := int(pr[1])*e.Cols, int(pr[1]+1)*e.Cols; j < end; {
@@ -168,16 +182,23 @@ func sparseBlocks(e *circuit.Edges, cols columns, size int) []edgeBlock {
 			for r := r0; r <= r1; r++ {
 				keys = append(keys, uint64(cb)<<32|uint64(r))
 			}
+			if len(keys) > full {
+				if !distinct() {
+					return nil, false
+				}
+				full = max(full, 2*len(keys))
+			}
 			j += run
 		}
 	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
+	if !distinct() {
+		return nil, false
+	}
 	blks := make([]edgeBlock, len(keys))
 	for i, k := range keys {
 		blks[i] = edgeBlock{int32(k & 0xFFFFFFFF), int32(k >> 32)}
 	}
-	return blks
+	return blks, true
 }
 
 // countFan counts the weights of each unit of a block-sparse sum and reports

@@ -67,8 +67,29 @@ func TestTooManyEdgeBlocks(t *testing.T) {
 	}}
 	o := DefaultOptions()
 	o.BlockSize = 1
-	if _, err := Compile(g, o); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "edge blocks of 1 units") {
-		t.Errorf("%v, want ErrOptions of edge blocks", err)
+	for name, e := range map[string]*circuit.Edges{"all": nil, "in blocks": {Rows: units, Cols: units, Pairs: [][2]int32{{0, 0}}}} {
+		g.Nodes[1].Edges = e
+		if _, err := Compile(g, o); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "edge blocks of 1 units") {
+			t.Errorf("%s: %v, want ErrOptions of edge blocks", name, err)
+		}
+	}
+}
+
+// TestSparseBlocks lists the blocks that many edge blocks share once, up to a bound.
+func TestSparseBlocks(t *testing.T) {
+	const units, size = 256, 32
+	e := &circuit.Edges{Rows: 1, Cols: 1}
+	for r := range int32(units) {
+		for c := range int32(units) {
+			e.Pairs = append(e.Pairs, [2]int32{r, c})
+		}
+	}
+	cols := columns{start: []int{0, 100, units}, first: []int32{0, 4}, units: units, blocks: 9}
+	const want = units / size * (4 + 5)
+	for most, ok := range map[int64]bool{want: true, want - 1: false, 1 << 27: true} {
+		if blks, got := sparseBlocks(e, cols, size, most); got != ok || got && (len(blks) != want || blks[1] != edgeBlock{1, 0} || blks[want-1] != edgeBlock{7, 8}) {
+			t.Errorf("at most %d: %d blocks, %v", most, len(blks), got)
+		}
 	}
 }
 
