@@ -28,6 +28,7 @@ type checkpointDir struct {
 	keep  int
 	log   *slog.Logger
 	write func(path string, perm fs.FileMode, fill func(io.Writer) error) error // atomicfile.Write; tests hold it up
+	read  func(io.ReaderAt) io.ReaderAt                                         // of tests, whose disks fail
 }
 
 func (d *checkpointDir) path(steps int64) string {
@@ -97,9 +98,21 @@ type elsewhere struct{ error }
 
 func (e elsewhere) Unwrap() error { return e.error }
 
+// disk is a file whose bytes may not come back: what it lies on has failed then, which may be over at the next attempt, and says nothing of the
+// checkpoint. A file that ends early is damaged.
+type disk struct{ io.ReaderAt }
+
+func (d disk) ReadAt(p []byte, at int64) (int, error) {
+	n, err := d.ReaderAt.ReadAt(p, at)
+	if err != nil && err != io.EOF {
+		err = elsewhere{fmt.Errorf("%w; try again, or remove the file to continue from the checkpoint before it", err)}
+	}
+	return n, err
+}
+
 // load hands the newest checkpoint that is good to use, which returns why it is
 // not; found is false if there are none. Each one that is passed over is logged.
-func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int64) error) (found bool, err error) {
+func (d *checkpointDir) load(ctx context.Context, use func(path string, f io.ReaderAt, size int64) error) (found bool, err error) {
 	all, err := d.list()
 	if err != nil {
 		return false, err
@@ -128,7 +141,7 @@ func (d *checkpointDir) load(ctx context.Context, use func(f *os.File, size int6
 	return false, newest
 }
 
-func (d *checkpointDir) open(path string, use func(f *os.File, size int64) error) error {
+func (d *checkpointDir) open(path string, use func(path string, f io.ReaderAt, size int64) error) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return err // of a link that leads nowhere
@@ -139,10 +152,14 @@ func (d *checkpointDir) open(path string, use func(f *os.File, size int64) error
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return elsewhere{err}
 	}
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")
 	}
-	return use(f, info.Size())
+	var r io.ReaderAt = f
+	if d.read != nil {
+		r = d.read(f)
+	}
+	return use(path, disk{r}, info.Size())
 }

@@ -21,6 +21,28 @@ func (t *Trainer) HoldCheckpoints(hold func(path string) error) {
 	}
 }
 
+// FailReads makes reads of checkpoints that come to byte at fail.
+func (t *Trainer) FailReads(at int64, err error) {
+	t.dir.read = func(r io.ReaderAt) io.ReaderAt { return failing{r, at, err} }
+}
+
+type failing struct {
+	io.ReaderAt
+	at  int64
+	err error
+}
+
+func (f failing) ReadAt(p []byte, at int64) (int, error) {
+	if at+int64(len(p)) <= f.at {
+		return f.ReaderAt.ReadAt(p, at)
+	}
+	n := 0
+	if at < f.at {
+		n, _ = f.ReaderAt.ReadAt(p[:f.at-at], at)
+	}
+	return n, f.err
+}
+
 // SaveFailing has a saver write a checkpoint where the state, or the file after it, fails
 // at once, and returns the error.
 func SaveFailing(dir string, steps int64, fill, write error) error {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 )
 
@@ -19,12 +19,12 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 		return false, nil
 	}
 	var others []string // what the best was chosen by that is another now
-	found, err = t.dir.load(ctx, func(f *os.File, size int64) error {
+	found, err = t.dir.load(ctx, func(path string, f io.ReaderAt, size int64) error {
 		c, err := readCheckpoint(f, size)
 		if err != nil {
 			return err
 		}
-		changes, err := t.continues(c, f.Name())
+		changes, err := t.continues(c, path)
 		if err != nil {
 			return err
 		}

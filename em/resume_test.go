@@ -469,8 +469,8 @@ var errDeaf = errors.New("the device fell out")
 
 func (deaf) WriteParams(context.Context, int64, []float32) error { return errDeaf }
 
-// TestUnreadCheckpoints resumes where the newest checkpoint cannot be opened, and where the source does not take it: neither is damage,
-// of which the run would go back to the one before and then remove the newest.
+// TestUnreadCheckpoints resumes where the newest checkpoint cannot be opened or its bytes do not come back, and where the source does not take it:
+// none of these is damage, of which the run would go back to the one before and then remove the newest.
 func TestUnreadCheckpoints(t *testing.T) {
 	j, dir := newJob(t), t.TempDir()
 	if _, _, err := j.try(t, t.Context(), dir, j.model.table, func(o *em.Options) { o.Steps = 15 }); err != nil {
@@ -480,7 +480,7 @@ func TestUnreadCheckpoints(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Fatalf("checkpoints %v, %v; want two", files, err)
 	}
-	resume := func(want error) {
+	resume := func(want error, change ...func(*em.Trainer)) {
 		t.Helper()
 		var log bytes.Buffer
 		tr, err := func() (*em.Trainer, error) {
@@ -493,12 +493,18 @@ func TestUnreadCheckpoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, change := range change {
+			change(tr)
+		}
 		_, err = tr.Resume(t.Context())
 		if !errors.Is(err, want) || errors.Is(err, em.ErrCheckpoint) || !strings.Contains(err.Error(), files[1]) || strings.Contains(log.String(), "damaged") {
 			t.Errorf("%v, and in the log %q; want %v", err, log.String(), want)
 		}
 	}
 	resume(errDeaf)
+	for _, at := range []int64{0, 4, 100, 3000} {
+		resume(syscall.EIO, func(tr *em.Trainer) { tr.FailReads(at, &os.PathError{Op: "read", Path: files[1], Err: syscall.EIO}) })
+	}
 	if err := errors.Join(os.Remove(files[1]), os.Symlink(filepath.Base(files[1]), files[1])); err != nil { // which leads to itself
 		t.Fatal(err)
 	}
