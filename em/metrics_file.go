@@ -22,6 +22,9 @@ const maxLine = 4096
 // each of them.
 const maxTail = 1 << 20
 
+// mostLost bounds the lines without numbers that a file gets for epochs of which it has none.
+const mostLost = 1 << 24
+
 // keepTail returns the last whole lines of text, at most maxTail bytes.
 func keepTail(text []byte) []byte {
 	if len(text) <= maxTail {
@@ -42,6 +45,9 @@ func openMetrics(path string, epochs int, tail []byte) (m *metricsFile, text []b
 	have, err := readMetrics(path, epochs)
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("em: metrics: %w", err)
+	}
+	if found := bytes.Count(have, []byte("\n")) + bytes.Count(tail, []byte("\n")); epochs-found > mostLost {
+		return nil, nil, "", fmt.Errorf("em: metrics: the checkpoint is of epoch %d, and %s has lines of at most %d; restore the file", epochs, path, found)
 	}
 	text, mended, lost := mend(have, epochs, tail)
 	if !bytes.HasPrefix(have, text) {

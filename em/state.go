@@ -61,8 +61,13 @@ func newState() state {
 	return state{TrainLL: exact(math.NaN()), ValidLL: exact(math.NaN())}
 }
 
+// mostEpochs bounds the epochs of a run, far beyond those for which there is time.
+const mostEpochs = 1 << 40
+
 func (s *state) validate() error {
-	if s.At.Epoch < 0 || s.At.Step < 0 || s.Steps < int64(s.At.Step) || s.Rows < 0 || (s.Rows > 0) != (s.At.Step > 0) || s.TotalRows < s.Rows ||
+	// An epoch has a step at least. The steps of the present one may be more than were done: recut counts its end by other steps.
+	done := int64(s.At.Epoch) + int64(min(s.At.Step, 1))
+	if s.At.Epoch < 0 || int64(s.At.Epoch) > mostEpochs || s.At.Step < 0 || s.Steps < done || s.Rows < 0 || (s.Rows > 0) != (s.At.Step > 0) || s.TotalRows < s.Rows ||
 		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch || s.BestStart && s.BestEpoch > 0 || s.Waiting < 0 || s.Waiting > s.At.Epoch {
 		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d and patience from epoch %d are of no run that there can be",
 			s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch, s.Waiting)

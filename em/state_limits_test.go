@@ -2,6 +2,8 @@ package em
 
 import (
 	"math"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/dataset"
@@ -33,7 +35,8 @@ func TestStateOfNoRun(t *testing.T) {
 	for name, spoil := range map[string]func(s *state){
 		"epoch below 0":                func(s *state) { s.At.Epoch, s.BestEpoch, s.Waiting = -1, 0, 0 },
 		"step below 0":                 func(s *state) { s.At.Step, s.Rows = -1, 0 },
-		"more steps in the epoch":      func(s *state) { s.Steps = 1 },
+		"fewer steps than epochs":      func(s *state) { s.Steps = 3 },
+		"more epochs than time":        func(s *state) { s.At.Epoch, s.Steps, s.TotalRows = 1<<40+1, 1<<41, 1<<41 },
 		"rows below 0":                 func(s *state) { s.At.Step, s.Rows = 0, -1 },
 		"rows before the first step":   func(s *state) { s.At.Step = 0 },
 		"steps without rows":           func(s *state) { s.Rows = 0 },
@@ -47,6 +50,30 @@ func TestStateOfNoRun(t *testing.T) {
 		s := good
 		if spoil(&s); s.validate() == nil {
 			t.Errorf("%s is allowed", name)
+		}
+	}
+}
+
+// TestRecutEnd: a state at the end of an epoch stays one that can be resumed where the epoch is cut into more steps than were done.
+func TestRecutEnd(t *testing.T) {
+	set := func(rows int) settings {
+		return settings{Seed: 5, Rows: 100, Phases: []Phase{{Rule: MiniBatch, Epochs: 3, BatchRows: rows}}}
+	}
+	s := newState()
+	s.At.Step, s.Steps, s.Rows, s.TotalRows = 2, 2, 100, 100
+	if s.recut(set(50), set(10)) || s.At.Step != 10 {
+		t.Errorf("%+v", s.At)
+	}
+	if err := s.validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLostMetrics: a file does not get lines for any number of epochs of which it has none.
+func TestLostMetrics(t *testing.T) {
+	for _, epochs := range []int{mostLost + 1, mostEpochs} {
+		if _, _, _, err := openMetrics(filepath.Join(t.TempDir(), "metrics.jsonl"), epochs, nil); err == nil || !strings.Contains(err.Error(), "restore the file") {
+			t.Errorf("%d epochs: %v", epochs, err)
 		}
 	}
 }
