@@ -92,7 +92,7 @@ func newMixture(s slice, k int) *mixture {
 		for i, r := range s.rows {
 			m.value[i*len(numbers)+j] = s.all[v].values[r]
 		}
-		m.floor = append(m.floor, 0.1*math.Sqrt(s.all[v].describe().Variance)+1e-9)
+		m.floor = append(m.floor, 0.1*s.all[v].deviation+1e-9)
 	}
 	return m
 }

@@ -63,7 +63,14 @@ func TestClustersOfNumbers(t *testing.T) {
 	if c := all[0].describe(); c.Min != 1 || c.Max != 20 || !near(c.Mean, 58./7, 1e-12) || !near(c.Variance, 734./7-58.*58/49, 1e-12) {
 		t.Errorf("the column is %+v", c)
 	}
-	m := newMixture(whole(all), 2)
+	if got := all[0].deviation; !near(got*got, 734./7-58.*58/49, 1e-12) {
+		t.Errorf("the column's deviation is %v", got)
+	}
+	m := newMixture(whole(all).of([]int32{0, 1}), 2) // whose least deviation is of all rows
+	if len(m.floor) != 1 || !near(m.floor[0], all[0].deviation/10+1e-9, 1e-12) {
+		t.Errorf("the least deviation of two rows is %v", m.floor)
+	}
+	m = newMixture(whole(all), 2)
 	copy(m.cluster, []int32{0, 1, 0, 0, 1, 1, 0, 1})
 	m.fit()
 	for c, want := range []struct{ mean, variance float64 }{{3, 8. / 3}, {12.25, 174.75 - 12.25*12.25}} {

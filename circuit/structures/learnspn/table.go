@@ -25,6 +25,8 @@ type variable struct {
 	// What dependence is measured on: the codes, or few bins of many codes or of numbers.
 	bins  []int32 // [rows], missing or 0..count-1
 	count int
+
+	deviation float64 // of numbers, over all rows
 }
 
 // slice is some of the rows of some of the variables.
@@ -72,7 +74,10 @@ func readTable(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (
 		}
 	}
 	for v := range all {
-		all[v].bin()
+		x := &all[v]
+		if x.bin(); x.domain == 0 {
+			x.deviation = math.Sqrt(x.describe().Variance)
+		}
 	}
 	return all, nil
 }
