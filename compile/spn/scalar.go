@@ -41,7 +41,6 @@ type op struct {
 	moved        float64 // Σ|log2| of the weights that absorb has multiplied it by
 	near         bool    // of a Gaussian: computed around a center, see logs
 	shift        float64 // of one: |mean - center|·s
-	alone        bool    // of one: computed by itself, too
 	residual     float64 // of one: how far the mean is from the one that is subtracted, in deviations
 	joined       bool    // of a product: its Gaussians are computed with those of others, see together
 }
