@@ -1,6 +1,8 @@
 package rtl
 
 import (
+	"cmp"
+	"container/heap"
 	"encoding/binary"
 	"math"
 )
@@ -206,24 +208,42 @@ func (d *Datapath) Count(k OpKind) int {
 // reduce joins operands by operators of two operands: the two that are ready first are joined
 // first, which gives the least depth. Equal ones keep their order.
 func (d *Datapath) reduce(kind OpKind, operands []int32) int32 {
-	queue := append([]int32(nil), operands...)
-	for len(queue) > 1 {
-		a := d.takeFirst(&queue)
-		b := d.takeFirst(&queue)
-		queue = append(queue, d.add(Op{Kind: kind, A: a, B: b}))
+	waiting := make(byReady, len(operands))
+	for i, x := range operands {
+		waiting[i] = operand{x, d.Ops[x].Ready, i}
 	}
-	return queue[0]
+	heap.Init(&waiting)
+	for order := len(operands); len(waiting) > 1; order++ {
+		a, b := heap.Pop(&waiting).(operand).op, heap.Pop(&waiting).(operand).op
+		x := d.add(Op{Kind: kind, A: a, B: b})
+		heap.Push(&waiting, operand{x, d.Ops[x].Ready, order})
+	}
+	return waiting[0].op
 }
 
-func (d *Datapath) takeFirst(queue *[]int32) int32 {
-	best := 0
-	for i, x := range *queue {
-		if d.Ops[x].Ready < d.Ops[(*queue)[best]].Ready {
-			best = i
-		}
-	}
-	x := (*queue)[best]
-	*queue = append((*queue)[:best], (*queue)[best+1:]...)
+// operand is an operator that waits to be joined, in the order in which they came.
+type operand struct {
+	op           int32
+	ready, order int
+}
+
+// byReady is a heap of operands, the one that is ready first at its top.
+type byReady []operand
+
+func (q byReady) Len() int      { return len(q) }
+func (q byReady) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q byReady) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[i].ready, q[j].ready), cmp.Compare(q[i].order, q[j].order)) < 0
+}
+
+// Push is that of package heap.
+func (q *byReady) Push(x any) { *q = append(*q, x.(operand)) }
+
+// Pop is that of package heap.
+func (q *byReady) Pop() any {
+	last := len(*q) - 1
+	x := (*q)[last]
+	*q = (*q)[:last]
 	return x
 }
 

@@ -248,8 +248,7 @@ func (n *network) addTables(terms []form) form {
 // addInto adds t to the first table with which it fits, or to the list.
 func (n *network) addInto(tables []*table, t *table) []*table {
 	for i, s := range tables {
-		all := union(s.columns, t.columns)
-		if n.d.cost(all) <= n.bits || len(all) == max(len(s.columns), len(t.columns)) {
+		if cost, all := n.d.together(s.columns, t.columns); cost <= n.bits || all == max(len(s.columns), len(t.columns)) {
 			tables[i] = n.d.plus(s, t)
 			return tables
 		}
@@ -298,8 +297,7 @@ next:
 	for _, id := range order {
 		t := n.tables[id]
 		for i, p := range packed {
-			all := union(p.columns, t.columns)
-			if n.d.cost(all) <= n.bits || len(all) == len(p.columns) {
+			if cost, all := n.d.together(p.columns, t.columns); cost <= n.bits || all == len(p.columns) {
 				packed[i] = n.d.times(p, t)
 				continue next
 			}

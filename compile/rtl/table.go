@@ -84,6 +84,23 @@ func union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
+// together is the cost of the columns of two tables, and how many these are, without memory: of many tables each pair is looked at.
+func (d *Datapath) together(a, b []int) (cost, columns int) {
+	for ; len(a)+len(b) > 0; columns++ {
+		v := 0
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			v, a = a[0], a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			v, b = b[0], b[1:]
+		default:
+			v, a, b = a[0], a[1:], b[1:]
+		}
+		cost += d.width(v)
+	}
+	return cost, columns
+}
+
 // join is the table of f of the entries of two tables.
 func (d *Datapath) join(a, b *table, f func(x, y float64) float64) *table {
 	t := &table{columns: union(a.columns, b.columns)}
