@@ -17,15 +17,16 @@ import (
 
 // pages are the cells of a column in a row group, where the library has others than the file. Of Booleans it repeats the byte of a run, 1
 // for true, in place of the bit, and makes the length of runs a multiple of 8. Of integers of 32 bits it takes differences of more than 32
-// bits for other ones; DuckDB writes these.
+// bits for other ones, and refuses a first number of 2^31 or more; DuckDB writes these.
 type pages struct {
-	file     *bufio.Reader
-	codec    compress.Codec
-	boolean  bool
-	optional bool
-	left     int64   // cells of the page that are yet to come
-	there    bits    // of optional columns: which cells are not null
-	values   numbers // nil: the library's are those of the page
+	file       *bufio.Reader
+	codec      compress.Codec
+	boolean    bool
+	optional   bool
+	dictionary []int32
+	left       int64 // cells of the page that are yet to come
+	there      bits  // of optional columns: which cells are not null
+	values     numbers
 }
 
 // numbers are the values of a page.
@@ -47,19 +48,24 @@ func ofChunk(file io.ReaderAt, chunk *format.ColumnMetaData, optional bool) *pag
 	return &pages{file: bufio.NewReader(section), codec: parquet.LookupCompressionCodec(chunk.Codec), boolean: !differs, optional: optional}
 }
 
-// next returns the next cell and whether there is one, which the library also knows; without values, neither. Its page must have been read.
-func (p *pages) next() (x int32, known bool, err error) {
-	p.left--
-	if p.values == nil {
-		return 0, false, nil
-	}
-	if p.optional {
-		if there, err := p.there.next(); err != nil || there == 0 {
-			return 0, false, err
+// next returns the next cell. There has to be one.
+func (p *pages) next() (parquet.Value, error) {
+	if p.left == 0 {
+		if err := p.page(); err != nil {
+			return parquet.NullValue(), err
 		}
 	}
-	x, err = p.values.next()
-	return x, true, err
+	p.left--
+	if p.optional {
+		if there, err := p.there.next(); err != nil || there == 0 {
+			return parquet.NullValue(), err
+		}
+	}
+	x, err := p.values.next()
+	if p.boolean {
+		return parquet.BooleanValue(x != 0), err
+	}
+	return parquet.Int32Value(x), err
 }
 
 // page reads pages up to one with cells.
@@ -73,6 +79,8 @@ func (p *pages) page() error {
 		data, err := io.ReadAll(io.LimitReader(p.file, int64(header.CompressedPageSize)))
 		switch {
 		case err != nil:
+		case header.Type == format.DictionaryPage:
+			err = p.words(data)
 		case header.Type == format.DataPage:
 			err = p.first(&header.DataPageHeader.V, data)
 		case header.Type == format.DataPageV2:
@@ -81,6 +89,19 @@ func (p *pages) page() error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// words takes the dictionary, of numbers one after the other.
+func (p *pages) words(data []byte) error {
+	data, err := p.codec.Decode(nil, data)
+	if err != nil {
+		return err
+	}
+	p.dictionary = make([]int32, len(data)/4)
+	for i := range p.dictionary {
+		p.dictionary[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
 	}
 	return nil
 }
@@ -110,7 +131,7 @@ func (p *pages) second(h *format.DataPageHeaderV2, data []byte) error {
 	}
 	p.there = bits{rest: data[h.RepetitionLevelsByteLength:levels]}
 	data = data[levels:]
-	if !h.IsCompressed.Valid || h.IsCompressed.V {
+	if len(data) > 0 && (!h.IsCompressed.Valid || h.IsCompressed.V) {
 		var err error
 		if data, err = p.codec.Decode(nil, data); err != nil {
 			return err
@@ -122,14 +143,18 @@ func (p *pages) second(h *format.DataPageHeaderV2, data []byte) error {
 
 // encoded takes the values of a page.
 func (p *pages) encoded(encoding format.Encoding, data []byte) (err error) {
-	p.values = nil
 	switch {
+	case len(data) == 0: // of nulls alone; a value that is asked for is an error
+		p.values = &plain{}
 	case encoding == format.DeltaBinaryPacked && !p.boolean:
 		p.values, err = newDifferences(data)
-	case !p.boolean:
+	case encoding == format.Plain && !p.boolean:
+		p.values = &plain{data}
+	case (encoding == format.PlainDictionary || encoding == format.RLEDictionary) && !p.boolean:
+		p.values, err = newPlaces(data, p.dictionary)
 	case encoding == format.Plain:
 		p.values = &bits{rest: data, packed: true, left: math.MaxUint64}
-	case encoding == format.RLE:
+	case encoding == format.RLE && p.boolean:
 		data, _, err = prefixed(data)
 		p.values = &bits{rest: data}
 	default:

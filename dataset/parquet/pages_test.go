@@ -26,6 +26,8 @@ type page struct {
 	levels       []byte // runs; nil: the column is not optional
 	encoding     format.Encoding
 	values       []byte
+	words        bool // the page is a dictionary
+	unsigned     bool // of the first page: the column is of unsigned integers
 }
 
 func marshal(t testing.TB, v any) []byte {
@@ -50,8 +52,16 @@ func ofPages(t testing.TB, kind format.Type, version int, codec format.Compressi
 	prefix := func(data []byte) []byte {
 		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)
 	}
-	file, rows, optional := []byte("PAR1"), int32(0), false
+	file, rows, optional, first := []byte("PAR1"), int32(0), false, int64(4)
 	for _, p := range pages {
+		if p.words {
+			data := pack(p.values)
+			header := &format.PageHeader{Type: format.DictionaryPage, UncompressedPageSize: int32(len(p.values)), CompressedPageSize: int32(len(data))}
+			header.DictionaryPageHeader.Set(format.DictionaryPageHeader{NumValues: int32(len(p.values) / 4)})
+			file = append(append(file, marshal(t, header)...), data...)
+			first = int64(len(file))
+			continue
+		}
 		values, header := p.values, new(format.PageHeader)
 		if p.encoding == format.RLE {
 			values = prefix(values)
@@ -82,14 +92,25 @@ func ofPages(t testing.TB, kind format.Type, version int, codec format.Compressi
 	if optional {
 		b.RepetitionType.Set(format.Optional)
 	}
+	if pages[0].unsigned {
+		b.LogicalType.Value = &format.IntType{BitWidth: 32}
+	}
+	encodings := []format.Encoding{format.RLE}
+	for _, p := range pages {
+		encodings = append(encodings, p.encoding)
+	}
+	dictionary := int64(0)
+	if first > 4 {
+		dictionary = 4
+	}
 	root := format.SchemaElement{Name: "root"}
 	root.NumChildren.Set(1)
 	footer := marshal(t, &format.FileMetaData{
 		Version: 2, Schema: []format.SchemaElement{root, b}, NumRows: int64(rows),
 		RowGroups: []format.RowGroup{{
 			Columns: []format.ColumnChunk{{MetaData: format.ColumnMetaData{
-				Type: kind, Encoding: []format.Encoding{format.RLE, pages[0].encoding}, PathInSchema: []string{"b"}, Codec: codec,
-				NumValues: int64(rows), TotalUncompressedSize: size, TotalCompressedSize: size, DataPageOffset: 4,
+				Type: kind, Encoding: encodings, PathInSchema: []string{"b"}, Codec: codec,
+				NumValues: int64(rows), TotalUncompressedSize: size, TotalCompressedSize: size, DataPageOffset: first, DictionaryPageOffset: dictionary,
 			}}},
 			TotalByteSize: size, NumRows: int64(rows),
 		}},
@@ -178,6 +199,30 @@ func TestDamagedBooleans(t *testing.T) {
 	}
 }
 
+// TestDamagedIntegers: what ends too early, or is in no dictionary, is an error of one line, as is a row group of other rows than its column has.
+func TestDamagedIntegers(t *testing.T) {
+	last := inDifferences(1)
+	words := page{words: true, values: []byte{9, 0, 0, 0}}
+	for name, pages := range map[string][]page{
+		"plain":         {{cells: 2, encoding: format.Plain, values: []byte{1, 0, 0, 0, 1}}, last},
+		"no dictionary": {{cells: 1, encoding: format.RLEDictionary, values: []byte{1, 1 << 1, 0}}, last},
+		"no place":      {words, {cells: 2, encoding: format.RLEDictionary, values: []byte{1, 2 << 1, 1}}, last},
+		"places":        {words, {cells: 9, encoding: format.RLEDictionary, values: []byte{1, 8 << 1, 0}}, last},
+		"packed":        {words, {cells: 40, encoding: format.RLEDictionary, values: []byte{1, 5<<1 | 1, 0}}, last},
+		"wide places":   {words, {cells: 1, encoding: format.RLEDictionary, values: []byte{33, 1 << 1, 0, 0, 0, 0, 0}}, last},
+		"many":          {words, {cells: 9, encoding: format.RLEDictionary, values: []byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}}, last},
+		"no values":     {{cells: 1, encoding: format.DeltaBinaryPacked}, last},
+		"unknown":       {{cells: 1, encoding: format.ByteStreamSplit, values: []byte{1, 0, 0, 0}}, last},
+	} {
+		for _, version := range []int{1, 2} {
+			got, err := cells(t, ofPages(t, format.Int32, version, format.Uncompressed, pages...))
+			if !errors.Is(err, dataset.ErrFormat) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, version %d: %s, %v", name, version, got, err)
+			}
+		}
+	}
+}
+
 // inDifferences returns a page of numbers as DELTA_BINARY_PACKED, in blocks of 128 in 4 parts, with differences of as many bits as
 // integers of 64 bits have.
 func inDifferences(numbers ...int64) page {
@@ -226,6 +271,18 @@ func TestDifferences(t *testing.T) {
 	plain := page{cells: 2, encoding: format.Plain, values: []byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}}
 	withNull := inDifferences(edges...)
 	withNull.cells, withNull.nulls, withNull.levels = withNull.cells+1, 1, []byte{1 << 1, 0, 6 << 1, 1}
+	nulls := page{cells: 3, nulls: 3, levels: []byte{3 << 1, 0}, encoding: format.DeltaBinaryPacked} // without values
+	large := []int64{1<<31 + 5, 0, 1<<32 - 1, 1 << 31, 7}
+	unsigned := inDifferences(large...)
+	unsigned.unsigned = true
+	words := page{words: true, values: []byte{9, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 7, 0, 0, 0}}
+	places := page{cells: 13, encoding: format.RLEDictionary, values: []byte{2,
+		3 << 1, 1, // 3 times the second
+		1<<1 | 1, 0b10_01_00_10, 0b00_00_10_10, // 8 packed ones
+		2 << 1, 0,
+	}}
+	ofPlaces := []int64{-2, -2, -2, 7, 9, -2, 7, 7, 7, 9, 9, 9, 9}
+	single := page{cells: 2, encoding: format.RLEDictionary, values: []byte{0, 1<<1 | 1}} // of places without bits
 	for name, tt := range map[string]struct {
 		pages []page
 		want  []int64
@@ -234,6 +291,10 @@ func TestDifferences(t *testing.T) {
 		"blocks": {[]page{inDifferences(many...), inDifferences(many[:1]...)}, append(slices.Clone(many), many[0])},
 		"plain":  {[]page{inDifferences(edges...), plain, inDifferences(many...)}, slices.Concat(edges, []int64{1, -1}, many)},
 		"null":   {[]page{withNull, withNull}, slices.Concat([]int64{math.MaxInt64}, edges, []int64{math.MaxInt64}, edges)},
+		"nulls":  {[]page{nulls, withNull, nulls}, slices.Concat(slices.Repeat([]int64{math.MaxInt64}, 4), edges, slices.Repeat([]int64{math.MaxInt64}, 3))},
+
+		"unsigned":   {[]page{unsigned, unsigned}, slices.Concat(large, large)},
+		"dictionary": {[]page{words, places, inDifferences(edges...), single, plain}, slices.Concat(ofPlaces, edges, []int64{9, 9, 1, -1})},
 	} {
 		for _, version := range []int{1, 2} {
 			path := filepath.Join(t.TempDir(), "a.parquet")

@@ -16,12 +16,13 @@
 //
 // # Source
 //
-// Files are decoded by github.com/parquet-go/parquet-go, but for columns of Booleans and for pages of differences
-// between integers of 32 bits, some of which come out of it wrong (v0.32.0).
+// Files are decoded by github.com/parquet-go/parquet-go, but for columns of Booleans and for those of integers of 32 bits that have pages of differences,
+// some of which come out of it wrong or not at all (v0.32.0).
 package parquet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -50,11 +51,9 @@ type records struct {
 	kinds  []kind
 	groups []parquet.RowGroup // yet to be read
 	chunks []format.RowGroup  // where their columns are
-	now    parquet.Rows       // of the group that is read, or nil
-	own    []*pages           // of its columns; nil where the decoder has the cells
-	rows   []parquet.Row      // decoded; rows[0] is next
-	buffer []parquet.Row
-	line   int // rows handed out
+	now    []column           // of the group that is read
+	left   int64              // its rows that are yet to come
+	line   int                // rows handed out
 }
 
 // kind is how the values of a column are read.
@@ -74,7 +73,7 @@ func open(_ context.Context, path string, _ *dataset.Options) (recs dataset.Reco
 			f.Close()
 		}
 	}()
-	r := &records{path: path, file: f, buffer: make([]parquet.Row, rowsAtOnce)}
+	r := &records{path: path, file: f}
 	if err := r.guard(func() error { return r.open(f) }); err != nil {
 		return nil, err
 	}
@@ -168,28 +167,27 @@ func (r *records) Where(col int) string { return fmt.Sprintf("%s:%d:%d", r.path,
 // number, and a value of another type than its column's, is an error that names file, row and
 // column.
 func (r *records) Next(row []dataset.Value) error {
-	for len(r.rows) == 0 {
-		if err := r.guard(r.fill); err != nil {
+	for r.left == 0 {
+		if err := r.guard(r.nextGroup); err != nil {
 			return err
 		}
 	}
-	values := r.rows[0]
-	r.rows = r.rows[1:]
+	r.left--
 	r.line++
-	if len(values) != len(row) {
-		return r.bad("row %d has %d values for %d columns; the file is damaged", r.line, len(values), len(row))
-	}
-	for i, v := range values {
-		own, known, err := r.cell(i)
-		if err != nil {
-			return r.bad("row %d, column %q: %v; the file may be damaged", r.line, r.names[i], err)
+	for i := range r.now {
+		c := &r.now[i]
+		if len(c.ready) == 0 {
+			if err := r.guard(c.fill); err != nil {
+				if !errors.Is(err, dataset.ErrFormat) {
+					err = r.bad("row %d, column %q: %v; the file may be damaged", r.line, r.names[i], err)
+				}
+				return err
+			}
 		}
+		v := c.ready[0]
+		c.ready = c.ready[1:]
 		row[i] = dataset.Value{Kind: dataset.Number}
 		switch k := r.kinds[i]; {
-		case known && k.unsigned:
-			row[i].Number = float64(uint32(own))
-		case known:
-			row[i].Number = float64(own)
 		case v.IsNull():
 			row[i] = dataset.Value{}
 			continue
@@ -201,6 +199,10 @@ func (r *records) Next(row []dataset.Value) error {
 		case k.physical == parquet.ByteArray:
 			row[i] = dataset.Value{Kind: dataset.String, Text: v.ByteArray()}
 			continue
+		case k.physical == parquet.Boolean:
+			if v.Boolean() {
+				row[i].Number = 1
+			}
 		case k.physical == parquet.Int32 && k.unsigned:
 			row[i].Number = float64(v.Uint32())
 		case k.physical == parquet.Int32:
@@ -223,60 +225,44 @@ func (r *records) Next(row []dataset.Value) error {
 	return nil
 }
 
-// fill decodes some rows, at least one unless a row group ends.
-func (r *records) fill() error {
-	if r.now == nil {
-		// A group without rows, which writers make of an empty batch, may have dictionaries without pages, at which the decoder gives up.
-		for len(r.groups) > 0 && r.chunks[0].NumRows == 0 {
-			r.groups, r.chunks = r.groups[1:], r.chunks[1:]
-		}
-		if len(r.groups) == 0 {
-			return io.EOF
-		}
-		if len(r.chunks[0].Columns) != len(r.names) {
-			return r.bad("a row group has %d columns of %d; the file is damaged", len(r.chunks[0].Columns), len(r.names))
-		}
-		r.own = make([]*pages, len(r.names))
-		for i := range r.own {
-			r.own[i] = ofChunk(r.file, &r.chunks[0].Columns[i].MetaData, r.kinds[i].optional)
-		}
-		r.now, r.groups, r.chunks = r.groups[0].Rows(), r.groups[1:], r.chunks[1:]
+// nextGroup begins the next row group, which may be without rows, as writers make of an empty batch: it has no pages then.
+func (r *records) nextGroup() error {
+	r.closeGroup()
+	if len(r.groups) == 0 {
+		return io.EOF
 	}
-	n, err := r.now.ReadRows(r.buffer)
-	r.rows = r.buffer[:n]
-	switch {
-	case n > 0:
+	group, chunks := r.groups[0], &r.chunks[0]
+	r.groups, r.chunks = r.groups[1:], r.chunks[1:]
+	if chunks.NumRows == 0 {
 		return nil
-	case err == nil:
-		err = io.ErrNoProgress
-	case err == io.EOF:
-		err = r.now.Close()
-		r.now = nil
 	}
-	if err != nil {
-		return r.bad("after row %d: %v; the file may be damaged", r.line, err)
+	columns := group.ColumnChunks()
+	if n := len(chunks.Columns); n != len(r.names) || n != len(columns) {
+		return r.bad("a row group has %d columns of %d; the file is damaged", n, len(r.names))
 	}
+	r.now = make([]column, len(r.names))
+	for i := range r.now {
+		chunk := &chunks.Columns[i].MetaData
+		if chunk.NumValues != chunks.NumRows {
+			return r.bad("after row %d: %d rows, of which column %q has %d; the file is damaged", r.line, chunks.NumRows, r.names[i], chunk.NumValues)
+		}
+		if r.now[i].own = ofChunk(r.file, chunk, r.kinds[i].optional); r.now[i].own == nil {
+			r.now[i].pages = columns[i].Pages()
+		}
+	}
+	r.left = chunks.NumRows
 	return nil
 }
 
-// cell returns the next cell of a column where the decoder does not have it.
-func (r *records) cell(column int) (x int32, known bool, err error) {
-	p := r.own[column]
-	if p == nil {
-		return 0, false, nil
+func (r *records) closeGroup() {
+	for i := range r.now {
+		r.now[i].close()
 	}
-	if p.left == 0 {
-		if err := r.guard(p.page); err != nil {
-			return 0, false, err
-		}
-	}
-	return p.next()
+	r.now = nil
 }
 
 // Close closes the file.
 func (r *records) Close() error {
-	if r.now != nil {
-		r.now.Close()
-	}
+	r.closeGroup()
 	return r.file.Close()
 }
