@@ -35,7 +35,7 @@ func binsOf(s *dataset.Schema) []*bins {
 		if all == nil {
 			all = make([]*bins, len(s.Columns))
 		}
-		b := &bins{logOutside: math.Log(c.Outside)}
+		b := &bins{logOutside: naturalLog(c.Outside)}
 		for k, e := range c.Edges {
 			b.edges, b.exact = append(b.edges, c.Standard(e)), append(b.exact, standard(c, e))
 			if k > 0 {

@@ -79,9 +79,19 @@ func scaledRuns(runs []dataset.Run, s *softCell) []dataset.Run {
 		out = append(out, dataset.Run{First: r.First, Last: r.Last, Likelihood: r.Likelihood / top})
 	}
 	if top > 0 {
-		s.log = math.Log(top)
+		s.log = naturalLog(top)
 	}
 	return out
+}
+
+// naturalLog is math.Log, whose assembly for amd64 takes every number below the least normal one for about that one: likelihoods, which are products of
+// many, may be there.
+func naturalLog(x float64) float64 {
+	const least, digits = 0x1p-1022, 52
+	if x > 0 && x < least {
+		return math.Log(math.Ldexp(x, digits)) - digits*math.Ln2
+	}
+	return math.Log(x)
 }
 
 // runs returns the bins that a range of values meets: with the share of a bin that lies in it, or

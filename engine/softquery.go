@@ -249,7 +249,7 @@ func logLikelihood(given *dataset.Cells, row int, completed *dataset.Cells, at i
 		return 0
 	}
 	if completed.Discrete() {
-		return math.Log(ev.Likelihood(completed.Codes.At(at)))
+		return naturalLog(ev.Likelihood(completed.Codes.At(at)))
 	}
-	return math.Log(ev.Likelihood(int(completed.Values[at])))
+	return naturalLog(ev.Likelihood(int(completed.Values[at])))
 }

@@ -41,7 +41,7 @@ func softLog(l circuit.Leaf, p []float64, e *dataset.Evidence) float64 {
 	var terms []float64
 	for _, r := range e.Runs {
 		for x := r.First; x <= r.Last; x++ {
-			terms = append(terms, math.Log(r.Likelihood)+l.LogProb(p, float64(x)))
+			terms = append(terms, circuit.Log(r.Likelihood)+l.LogProb(p, float64(x)))
 		}
 	}
 	return logSumExp(terms)
