@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/pce-engine/pce/forest"
@@ -149,11 +148,7 @@ func (r *bytesReader) bestTrees(f *forest.Forest, parallel int32) int {
 	if r.err != nil {
 		return 0
 	}
-	d := document{best: attributes["best_iteration"], parallel: fmt.Sprint(parallel), trees: f.Trees}
-	// The number of trees of an output, which was kept before files had that of a round's.
-	if limit, err := strconv.Atoi(attributes["best_ntree_limit"]); err == nil && limit > 0 {
-		d.best, d.parallel = fmt.Sprint(limit-1), "1"
-	}
+	d := document{best: attributes["best_iteration"], limit: attributes["best_ntree_limit"], parallel: fmt.Sprint(parallel), trees: f.Trees}
 	return d.bestTrees(f.Outputs)
 }
 

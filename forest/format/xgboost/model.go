@@ -47,6 +47,7 @@ type document struct {
 	linear      []float64 // weights of gblinear
 	objective   string
 	best        string // best_iteration of the attributes; empty without
+	limit       string // best_ntree_limit of the attributes, the trees of an output up to that round; empty without
 	parallel    string // num_parallel_tree, the trees of an output in a round
 	seenLearner bool
 	seenTrees   bool
@@ -82,7 +83,17 @@ func (d *document) learner(s source) error {
 	return s.object(func(key string) error {
 		switch key {
 		case "attributes":
-			return only(s, "best_iteration", &d.best)
+			return s.object(func(key string) (err error) {
+				switch key {
+				case "best_iteration":
+					d.best, err = s.text()
+				case "best_ntree_limit":
+					d.limit, err = s.text()
+				default:
+					err = s.skip()
+				}
+				return err
+			})
 		case "feature_names":
 			return s.array(func() error {
 				name, err := s.text()
@@ -239,10 +250,14 @@ func (d *document) forest() (*forest.Forest, error) {
 	return f, f.Check()
 }
 
-// bestTrees returns how many trees there are up to the round that best_iteration names; 0 without such a round.
+// bestTrees returns how many trees there are up to the round that best_iteration names; 0 without such a round. XGBoost has kept the number of
+// trees as well while its files did not have that of a round's.
 func (d *document) bestTrees(outputs int) int {
 	best, err := strconv.Atoi(d.best)
 	round, _ := strconv.Atoi(d.parallel)
+	if limit, bad := strconv.Atoi(d.limit); bad == nil && limit > 0 {
+		best, round, err = limit-1, 1, nil
+	}
 	round = min(max(round, 1), len(d.trees)+1)
 	if d.vector <= 1 { // each output has trees of its own
 		round *= outputs
