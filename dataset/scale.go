@@ -40,6 +40,10 @@ func (c *Column) LogScale() float64 {
 	if c.Kind != Continuous || c.Scale == 0 {
 		return 0
 	}
+	const least, digits = 0x1p-1022, 52
+	if c.Scale < least { // math.Log of amd64 takes these for about the least normal number
+		return math.Log(math.Ldexp(c.Scale, digits)) - digits*math.Ln2
+	}
 	return math.Log(c.Scale)
 }
 

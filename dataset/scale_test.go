@@ -330,3 +330,13 @@ func TestFarFile(t *testing.T) {
 		}
 	}
 }
+
+// TestLogScale: the logarithm of a scale below the least normal number is its own.
+func TestLogScale(t *testing.T) {
+	for scale, want := range map[float64]float64{1: 0, 1e-310: -713.8013788281542, 5e-324: -744.4400719213812, 0: 0} {
+		c := &Column{Kind: Continuous, Scale: scale}
+		if got := c.LogScale(); !(math.Abs(got-want) <= 1e-12*math.Abs(want)) {
+			t.Errorf("scale %v: %v, want %v", scale, got, want)
+		}
+	}
+}
