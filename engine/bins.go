@@ -39,7 +39,7 @@ func binsOf(s *dataset.Schema) []*bins {
 		for k, e := range c.Edges {
 			b.edges, b.exact = append(b.edges, c.Standard(e)), append(b.exact, standard(c, e))
 			if k > 0 {
-				b.logWidth = append(b.logWidth, math.Log(e-c.Edges[k-1]))
+				b.logWidth = append(b.logWidth, naturalLog(e-c.Edges[k-1]))
 			}
 		}
 		all[i] = b

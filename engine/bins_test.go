@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // TestBinQuantiles wants quantiles to grow with their levels up to the last number before 1, which ends the last bin, although
@@ -25,6 +27,19 @@ func TestBinQuantiles(t *testing.T) {
 		}
 		if last := quantiles[4]; !slices.IsSorted(quantiles) || !(math.Abs(last-20) <= 1e-6) {
 			t.Fatalf("probabilities %v: quantiles %v at %v", p, quantiles, levels)
+		}
+	}
+}
+
+// TestNarrowBins has the logarithms of widths and densities below the least normal number.
+func TestNarrowBins(t *testing.T) {
+	s := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Scale: 1e-310, Edges: []float64{0, 1e-310, 3e-310}, Outside: 5e-324}}}
+	b := binsOf(s)[0]
+	for what, x := range map[string][2]float64{
+		"first width": {b.logWidth[0], -713.8013788281542}, "second width": {b.logWidth[1], -713.8013788281542 + math.Ln2}, "density outside": {b.logOutside, -744.4400719213812},
+	} {
+		if !(math.Abs(x[0]-x[1]) <= 1e-9) {
+			t.Errorf("%s: %v, want %v", what, x[0], x[1])
 		}
 	}
 }
