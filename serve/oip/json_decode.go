@@ -335,7 +335,7 @@ func (d *requestDecoder) data(in *Tensor) error {
 	}
 	lengths := d.lengths[:0] // of the lists at each depth; -1: not known yet
 	fast := newPlain(in.Datatype)
-	elems := 0
+	elems, deep := 0, -1 // the depth of elements; -1: none has come yet
 	var list func(level int) error
 	list = func(level int) error {
 		if level == MaxDims {
@@ -356,8 +356,13 @@ func (d *requestDecoder) data(in *Tensor) error {
 			if kind = c; c == '[' {
 				return list(level + 1)
 			}
-			if len(lengths) > level+1 {
+			switch {
+			case deep < 0:
+				deep = level
+			case level < deep:
 				return fmt.Errorf("data: element %d is less deep than those before", elems)
+			case level > deep:
+				return fmt.Errorf("data: element %d is deeper than those before", elems)
 			}
 			raw, more := d.plain(in.Raw, fast)
 			in.Raw, elems, n = raw, elems+more, n+more

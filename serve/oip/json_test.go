@@ -162,6 +162,7 @@ func TestDecodeJSONErrors(t *testing.T) {
 		tensor(`"shape":[2,2],"datatype":"BOOL","data":[[1,1],1,1]`):                                                 `data: lists and elements are mixed`,
 		tensor(`"shape":[4],"datatype":"BOOL","data":[[1,1],[1,1]]`):                                                 `data: nested 2 deep; shape [4] wants 1`,
 		tensor(`"shape":[1,4],"datatype":"BOOL","data":[[1,1],[1,1]]`):                                               `data: lists of 2 members where shape [1 4] wants 1`,
+		tensor(`"shape":[2,1,1],"datatype":"BOOL","data":[[1],[[1]]]`):                                               `data: element 1 is deeper`,
 		tensor(`"shape":[2,1,1],"datatype":"BOOL","data":[[[1]],[1]]`):                                               `data: element 1 is less deep`,
 		tensor(`"shape":[1],"datatype":"BOOL","parameters":{"binary_data_size":1},"data":[1]`):                       `data: given beside the parameter binary_data_size`,
 		tensor(`"shape":[1],"datatype":"BOOL","parameters":{"binary_data_size":1}`):                                  `binary_data_size is 1; 0 bytes are left`,
