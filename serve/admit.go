@@ -28,7 +28,7 @@ func (r *repository) admit(name string, bytes int) (admission, error) {
 	l.mu.Unlock()
 	if err != nil {
 		status, _ := statusOf(err)
-		v.stats.Request(v.number, "", status, 0, 0, 0, 0)
+		v.stats.Request("", status, 0, 0, 0, 0)
 		v.release()
 		return admission{}, err
 	}
@@ -49,7 +49,7 @@ func (r *repository) full(name string, bytes int64) error {
 	v.lane.mu.Unlock()
 	if err != nil {
 		status, _ := statusOf(err)
-		v.stats.Request(v.number, "", status, 0, 0, 0, 0)
+		v.stats.Request("", status, 0, 0, 0, 0)
 	}
 	return err
 }

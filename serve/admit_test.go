@@ -129,7 +129,7 @@ func TestAdmitBeforeDecoding(t *testing.T) {
 		if waiting, reserved := places(t, s); waiting != 0 || reserved != 0 {
 			t.Errorf("%d rows wait, %d are reserved", waiting, reserved)
 		}
-		if text := s.metrics.Text(nil); !strings.Contains(text, `pce_inference_requests_total{model="m",version="1",query="",code="429"} 4`) {
+		if text := s.metrics.Text(nil); !strings.Contains(text, `pce_inference_requests_total{model="m",query="",code="429"} 4`) {
 			t.Errorf("the refusals are not counted:\n%.600s", text)
 		}
 	})

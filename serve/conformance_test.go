@@ -116,8 +116,8 @@ func TestConformanceEndpoints(t *testing.T) {
 	}
 	metrics := ask(t, s, "GET", "/metrics", "").Body.String()
 	for _, line := range []string{
-		`pce_inference_requests_total{model="m",version="1",query="log_prob",code="200"} 2`,
-		`pce_inference_rows_total{model="m",version="1",query="log_prob"} 2`,
+		`pce_inference_requests_total{model="m",query="log_prob",code="200"} 2`,
+		`pce_inference_rows_total{model="m",query="log_prob"} 2`,
 		`pce_inference_duration_seconds_count{model="m",query="log_prob"} 2`,
 		`pce_inference_queue_seconds_count{model="m",query="log_prob"} 2`,
 		`pce_inference_compute_seconds_bucket{model="m",query="log_prob",le="+Inf"} 2`,

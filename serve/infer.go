@@ -43,7 +43,7 @@ func (s *Server) infer(ctx context.Context, model string, body *requestBody, jso
 	name := ""
 	defer func() {
 		status, _ := statusOf(err)
-		v.stats.Request(v.number, name, status, call.rows*call.repeat, time.Since(call.job.seen), call.queued, call.compute)
+		v.stats.Request(name, status, call.rows*call.repeat, time.Since(call.job.seen), call.queued, call.compute)
 	}()
 	i, ok := v.query(text(req.Params["query"]))
 	if !ok {

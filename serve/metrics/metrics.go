@@ -61,7 +61,8 @@ func (h *histogram) write(b *strings.Builder, name, labels string) {
 }
 
 // Metrics are the numbers of a server, in Prometheus' text format. Labels are names
-// of models and queries that exist, never texts of requests.
+// of models and queries that exist, never texts of requests. Counters have no label for the version, of
+// which a model gets one more whenever its file is replaced; pce_model_info has the present one.
 type Metrics struct {
 	InFlight atomic.Int64 // requests that are being answered
 	Pending  atomic.Int64 // bytes that requests take
@@ -122,19 +123,19 @@ func (m *Metrics) Text(waiting map[string]int) string {
 	family(&b, "pce_inference_requests_total", "counter", "Requests, by HTTP status.")
 	for _, s := range m.list {
 		for _, k := range s.keys() {
-			fmt.Fprintf(&b, "pce_inference_requests_total{model=%q,version=%q,query=%q,code=\"%d\"} %d\n", s.name, k.version, k.query, k.status, s.requests[k].requests)
+			fmt.Fprintf(&b, "pce_inference_requests_total{model=%q,query=%q,code=\"%d\"} %d\n", s.name, k.query, k.status, s.requests[k].requests)
 		}
 	}
 	for status := range m.unknown {
 		if n := m.unknown[status].Load(); n > 0 {
-			fmt.Fprintf(&b, "pce_inference_requests_total{model=\"\",version=\"\",query=\"\",code=\"%d\"} %d\n", status, n)
+			fmt.Fprintf(&b, "pce_inference_requests_total{model=\"\",query=\"\",code=\"%d\"} %d\n", status, n)
 		}
 	}
 	family(&b, "pce_inference_rows_total", "counter", "Rows of requests that were answered.")
 	for _, s := range m.list {
 		for _, k := range s.keys() {
 			if k.status == http.StatusOK {
-				fmt.Fprintf(&b, "pce_inference_rows_total{model=%q,version=%q,query=%q} %d\n", s.name, k.version, k.query, s.requests[k].rows)
+				fmt.Fprintf(&b, "pce_inference_rows_total{model=%q,query=%q} %d\n", s.name, k.query, s.requests[k].rows)
 			}
 		}
 	}
@@ -188,6 +189,6 @@ func (m *Metrics) Text(waiting map[string]int) string {
 // keys returns the counters of requests in a fixed order. The caller holds mu.
 func (s *Statistics) keys() []requestKey {
 	return slices.SortedFunc(maps.Keys(s.requests), func(a, b requestKey) int {
-		return cmp.Or(cmp.Compare(a.version, b.version), cmp.Compare(a.query, b.query), cmp.Compare(a.status, b.status))
+		return cmp.Or(cmp.Compare(a.query, b.query), cmp.Compare(a.status, b.status))
 	})
 }

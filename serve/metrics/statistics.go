@@ -28,8 +28,8 @@ type Statistics struct {
 
 // requestKey tells counters of requests apart.
 type requestKey struct {
-	version, query string
-	status         int
+	query  string
+	status int
 }
 
 type requestCount struct{ requests, rows int64 }
@@ -47,10 +47,10 @@ func newStatistics(name string) *Statistics {
 // Request counts a request that has ended, with how long it took in all, waiting and computing.
 // query is one of the model's, or empty if none was found. Times are of requests that
 // succeeded.
-func (s *Statistics) Request(version, query string, status, rows int, total, queue, compute time.Duration) {
+func (s *Statistics) Request(query string, status, rows int, total, queue, compute time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := requestKey{version, query, status}
+	key := requestKey{query, status}
 	c := s.requests[key]
 	if c == nil {
 		c = new(requestCount)
