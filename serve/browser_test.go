@@ -283,6 +283,23 @@ func TestBrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("restart", func(t *testing.T) {
+		p := b.open(t, url, 1180, 900)
+		p.wait(loaded)
+		var rates []string
+		p.eval(`(async () => {
+			const { Live } = await import("/page/live.js");
+			const node = document.createElement("div"), live = new Live(node);
+			return [100, 300, 50, 80].map((rows, i) => {
+				live.update([{ name: "m", state: "READY" }], 'pce_inference_rows_total{model="m",query="q"} ' + rows + "\n", 1000 * i);
+				return node.querySelector("dd").textContent;
+			});
+		})()`, &rates)
+		if want := []string{"–", "200", "–", "30"}; !slices.Equal(rates, want) {
+			t.Errorf("rows per second are %q, want %q: the server began anew before the third look", rates, want)
+		}
+	})
+
 	t.Run("keyboard", func(t *testing.T) {
 		p := b.open(t, url, 1180, 900)
 		p.wait(loaded)

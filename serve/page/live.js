@@ -146,8 +146,10 @@ class Card {
     if (entry.reason) facts.push(entry.reason);
     this.facts.textContent = facts.join(" · ");
 
+    const last = this.looks.at(-1);
+    const anew = last && ["rows", "requests", "failed"].some((name) => now[name] < last[name]); // a server counts from 0 when it begins
+    if (anew) this.looks = [];
     this.looks.push({ ...now, time });
-    const last = this.looks.at(-2);
     if (this.looks.length > WINDOW + 1) this.looks.shift();
     const first = this.looks[0];
     const took = (time - first.time) / 1000;
@@ -155,8 +157,8 @@ class Card {
     const p50 = quantile(first.buckets, now.buckets, 0.5);
     this.latency.textContent = Number.isFinite(p50) ? `${seconds(p50)} · ${seconds(quantile(first.buckets, now.buckets, 0.99))}` : "–";
     if (last) {
-      this.rates.push(((now.rows - last.rows) / (time - last.time)) * 1000);
-      this.latencies.push(quantile(last.buckets, now.buckets, 0.99));
+      this.rates.push(anew ? NaN : ((now.rows - last.rows) / (time - last.time)) * 1000);
+      this.latencies.push(anew ? NaN : quantile(last.buckets, now.buckets, 0.99));
       for (const list of [this.rates, this.latencies]) if (list.length > KEPT) list.shift();
       draw(this.charts[0], this.rates);
       draw(this.charts[1], this.latencies);
