@@ -107,15 +107,18 @@ func (r *Run) note(part, file string, err error) {
 }
 
 // readText reads a small file.
-func readText(path string) ([]byte, error) {
+func readText(path string) ([]byte, error) { return readBounded(path, maxText) }
+
+// readBounded reads a file of up to most bytes. Its size does not say how many a device has.
+func readBounded(path string, most int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxText+1))
-	if err == nil && len(text) > maxText {
-		err = fmt.Errorf("it has more than %d bytes", maxText)
+	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
 	}
 	return text, err
 }

@@ -2,11 +2,16 @@ package report
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/xml"
 	"errors"
+	"hash/crc32"
+	"image"
+	"image/png"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +84,47 @@ func TestDamaged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLargePicture: pixels that a picture's head claims take no memory, and one that is cut is not shown.
+func TestLargePicture(t *testing.T) {
+	var one bytes.Buffer
+	if err := png.Encode(&one, image.NewNRGBA64(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	large := one.Bytes() // of 16 bits, with the sides of its head, and the head's sum, changed
+	binary.BigEndian.PutUint32(large[16:], maxPictureSide)
+	binary.BigEndian.PutUint32(large[20:], maxPictureSide)
+	binary.BigEndian.PutUint32(large[29:], crc32.ChecksumIEEE(large[12:29]))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s, err := picture(large)
+	runtime.ReadMemStats(&after)
+	if err != nil || s.Width != maxPictureSide {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("a file of %d bytes took %d", len(large), took)
+	}
+	if _, err := picture(large[:len(large)-1]); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a cut picture: %v", err)
+	}
+}
+
+// TestEndlessPicture reads no more of a device than a picture may have.
+func TestEndlessPicture(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, run.ResultFile, result)
+	if err := os.Symlink("/dev/zero", filepath.Join(dir, run.SamplesFile)); err != nil {
+		t.Skip(err)
+	}
+	r, err := Read(t.Context(), dir, pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(r.Missing, "\n"); !strings.Contains(text, "more than 16777216 bytes") {
+		t.Errorf("missing is %q", text)
 	}
 }
 

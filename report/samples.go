@@ -6,7 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"image/png"
-	"os"
+	"io"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
@@ -29,18 +29,15 @@ const (
 	drawnColumns   = 24
 	maxPicture     = 16 << 20 // bytes of a picture
 	maxPictureSide = 1 << 14  // pixels
+	maxDecoded     = 1 << 24  // pixels of a picture that is decoded to see whether it is whole
 )
+
+// pictureEnd is the last chunk of every PNG picture.
+const pictureEnd = "\x00\x00\x00\x00IEND\xaeB`\x82"
 
 // readPicture takes a picture that training drew.
 func (r *Run) readPicture(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if info.Size() > maxPicture {
-		return fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxPicture)
-	}
-	text, err := os.ReadFile(path)
+	text, err := readBounded(path, maxPicture)
 	if err != nil {
 		return err
 	}
@@ -48,14 +45,18 @@ func (r *Run) readPicture(path string) error {
 	return err
 }
 
-// picture checks that a picture is whole.
+// picture checks that a picture is whole: a large one, whose pixels would take memory by their number and not by
+// the file's bytes, by its end.
 func picture(text []byte) (*Samples, error) {
 	c, err := png.DecodeConfig(bytes.NewReader(text))
-	if err == nil && max(c.Width, c.Height) > maxPictureSide {
+	switch {
+	case err != nil:
+	case max(c.Width, c.Height) > maxPictureSide:
 		err = fmt.Errorf("it has %d×%d pixels", c.Width, c.Height)
-	}
-	if err == nil {
+	case c.Width*c.Height <= maxDecoded:
 		_, err = png.Decode(bytes.NewReader(text))
+	case !bytes.HasSuffix(text, []byte(pictureEnd)):
+		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
 		return nil, err
