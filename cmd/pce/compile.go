@@ -66,7 +66,7 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				return usagef("--%s is for the kernels of a model", name)
 			}
 			if len(args) == 1 {
-				if err := f.config.ofModel(args[0]); err != nil {
+				if err := f.config.ofModel(args[0], "data"); err != nil {
 					return err
 				}
 			}

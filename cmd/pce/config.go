@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,11 +35,19 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 	return cfg, err
 }
 
-// ofModel refuses settings of the circuit for a command that is given a model, whose circuit is as it is.
-func (f *configFlags) ofModel(model string) error {
+// ofModel refuses settings of the circuit for a command that is given a model, whose circuit is as it is, and
+// those of the sections that the command has no use for then.
+func (f *configFlags) ofModel(model string, unused ...string) error {
+	if len(f.files) > 0 {
+		return nil
+	}
 	for _, s := range f.set {
-		if key := strings.TrimSpace(s); len(f.files) == 0 && (strings.HasPrefix(key, "model.") || strings.HasPrefix(key, "model=")) {
+		key := strings.TrimSpace(s)
+		switch section := key[:max(0, strings.IndexAny(key, ".="))]; {
+		case section == "model":
 			return usagef("--set %s: the circuit of %s has its own; leave it out, or give --config FILE in place of the model", key, model)
+		case slices.Contains(unused, section):
+			return usagef("--set %s: this changes nothing of %s; leave it out, or give --config FILE in place of the model", key, model)
 		}
 	}
 	return nil

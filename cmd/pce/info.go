@@ -37,7 +37,7 @@ func (a *app) infoCommand() *cobra.Command {
 				return usagef("info wants a model file or --config FILE, one of them")
 			}
 			if len(args) == 1 {
-				if err := flags.ofModel(args[0]); err != nil {
+				if err := flags.ofModel(args[0], "data", "train"); err != nil {
 					return err
 				}
 				f, err := describeForest(args[0])
