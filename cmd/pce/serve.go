@@ -105,7 +105,10 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", f.addr)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // a signal, and no fault of the address
+		return fmt.Errorf("serve: %w", ctx.Err())
+	case err != nil:
 		return usagef("--addr %s: %v; give another HOST:PORT", f.addr, err)
 	}
 	defer l.Close()

@@ -93,6 +93,17 @@ func TestServeToken(t *testing.T) {
 	}
 }
 
+// TestServeStopsEarly: a signal that comes before the server listens interrupts it, as one does while models are loaded.
+func TestServeStopsEarly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	code := Run(ctx, []string{"serve", "--addr", "localhost:0", "--model", "m=none"}, nil, strings.NewReader(""), &out, &errs)
+	if code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit %d: %s", code, &errs)
+	}
+}
+
 // TestServeFlags: flags without a sensible value, and tokens that no header can have, are refused by name, and any
 // address of loopback is a host that is answered, with a token file whose mark of an editor is left out.
 func TestServeFlags(t *testing.T) {

@@ -112,7 +112,10 @@ func (p *meteredPeers) Send(ctx context.Context, to string, f *cluster.Frame) er
 func (h *healthServer) start(ctx context.Context, addr string, log *slog.Logger) (at string, stop func(), err error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // a signal, and no fault of the address
+		return "", nil, ctx.Err()
+	case err != nil:
 		return "", nil, usagef("--health-addr %s: %v; give another HOST:PORT", addr, err)
 	}
 	s := &http.Server{
