@@ -105,6 +105,7 @@ var exitCodes = []struct {
 	{rtl.ErrRow, exitData},
 	{simulate.ErrTool, exitMachine},
 	{exec.ErrNotFound, exitMachine},
+	{errGo, exitMachine},
 	{codec.ErrFile, exitData},
 	{codec.ErrModel, exitData},
 	{codec.ErrRows, exitData},

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"github.com/pce-engine/pce/compile/reduction/gosource"
 	"github.com/pce-engine/pce/compile/reduction/simplify"
 )
+
+// errGo means that the go command builds nothing on this machine.
+var errGo = errors.New("go build")
 
 // emit prints a program in another language.
 func (a *app) emit(path string, p *reduction.Program, language string) error {
@@ -136,18 +140,26 @@ func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program
 	build := exec.CommandContext(ctx, "go", "build", "-o", "program", ".")
 	build.Dir = own
 	build.Env = append(slices.Clone(a.env), "GOFLAGS=", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("go build: %w: %s", err, bytes.TrimSpace(out))
+	said, err := build.CombinedOutput()
+	switch said = bytes.TrimSpace(said); {
+	case ctx.Err() != nil: // it was killed for that
+		return 0, ctx.Err()
+	case err != nil && bytes.HasPrefix(said, []byte("# ")): // the program is at fault
+		return 0, fmt.Errorf("%s: go build: %w: %s", path, err, said)
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w: %s; --time wants a go command that builds programs here", errGo, err, said)
 	}
 	c := exec.CommandContext(ctx, filepath.Join(own, "program"), "-p", sizesText(p, sizes), "-data", dir, "-out", own)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
-	if err != nil {
-		if text := strings.TrimSpace(stderr.String()); text != "" && ctx.Err() == nil {
-			return 0, fmt.Errorf("%s: %w: %s", path, reduction.ErrProgram, text)
-		}
-		return 0, err
+	switch text := strings.TrimSpace(stderr.String()); {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil && text != "":
+		return 0, fmt.Errorf("%s: %w: %s", path, reduction.ErrProgram, text)
+	case err != nil:
+		return 0, fmt.Errorf("%s: the compiled program: %w", path, err)
 	}
 	return strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
 }

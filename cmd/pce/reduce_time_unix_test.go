@@ -1,0 +1,58 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestReduceTimeFails: where the go command fails, the machine is at fault, or pce if the output speaks of the program. A
+// signal interrupts it.
+func TestReduceTimeFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	started := filepath.Join(bin, "started")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path, text string, mode os.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("p.red", "param N : N >= 2;\nsize N = 4;\ninput float x[N];\narray float y[N];\noutput y;\ny[i] += x[j] : { [i,j] : 0 <= i < N, 0 <= j <= i };\n", 0o600)
+	write("x.txt", "1 2 3 4\n", 0o600)
+	for _, tc := range []struct {
+		script, want string
+		code         int
+	}{
+		{"echo go: no cache\nexit 1", "go build: exit status 1: go: no cache; --time wants", exitMachine},
+		{"echo '# emitted'\necho './main.go:3: undefined'\nexit 1", "p.red: go build: exit status 1: # emitted ./main.go:3: undefined", exitInternal},
+		{": > " + started + "\nexec sleep 60", "interrupted", exitInterrupted},
+	} {
+		write(filepath.Join(bin, "go"), "#!/bin/sh\n"+tc.script+"\n", 0o700)
+		ctx, cancel := context.WithCancel(t.Context())
+		if tc.code == exitInterrupted {
+			go func() { // opening it waits for the script
+				f, err := os.Open(started)
+				if err == nil {
+					f.Close()
+				}
+				cancel()
+			}()
+		}
+		var out, errs bytes.Buffer
+		code := Run(ctx, []string{"reduce", "run", "p.red", "--data", ".", "--time"}, os.Environ(), strings.NewReader(""), &out, &errs)
+		if cancel(); code != tc.code || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%q: exit %d: %s; want exit %d, %q", tc.script, code, &errs, tc.code, tc.want)
+		}
+	}
+}
