@@ -43,6 +43,11 @@ func (m *Model) Quantiles(ctx context.Context, rows [][]float64, column int, lev
 	return m.answerRows(ctx, q, rows)
 }
 
+// NewQuantiles makes a query for the quantiles of columns, named as for NewQuery, at levels between 0 and 1.
+func (m *Model) NewQuantiles(columns []string, levels ...float64) (*Query, error) {
+	return run.NewQuantiles(m.plan.Schema, columns, levels)
+}
+
 // ExpectLinear returns, for each row, the expectation of a·x given the row's observed cells, where
 // x are the numbers of all columns as Moments counts them. A column whose factor is 0 does not
 // count. A row that is impossible gives NaN.

@@ -110,7 +110,8 @@ const (
 )
 
 // NewQuery checks a query. Columns are named as in its data, or by
-// their number counted from 1.
+// their number counted from 1. QueryQuantiles and QueryExpect, which want more than columns, are
+// made by NewQuantiles and NewExpectation.
 func (m *Model) NewQuery(kind string, columns ...string) (*Query, error) {
 	return run.NewQuery(m.plan.Schema, kind, columns)
 }

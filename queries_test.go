@@ -397,6 +397,17 @@ func TestQueryRefuses(t *testing.T) {
 	if _, err := m.NewQuery("fortune"); !errors.Is(err, pce.ErrOptions) {
 		t.Errorf("an unknown query: %v", err)
 	}
+	for kind, call := range map[string]string{pce.QueryQuantiles: "NewQuantiles", pce.QueryExpect: "NewExpectation"} {
+		if _, err := m.NewQuery(kind, "1"); !errors.Is(err, pce.ErrOptions) || !strings.Contains(err.Error(), call) {
+			t.Errorf("%s by columns alone: %v, want what to call", kind, err)
+		}
+	}
+	if q, err := m.NewQuantiles([]string{"2", "1"}, 0.25, 0.5); err != nil || !slices.Equal(q.Columns, []int{1, 0}) || !slices.Equal(q.Levels, []float64{0.25, 0.5}) {
+		t.Errorf("quantiles of two columns: %+v, %v", q, err)
+	}
+	if _, err := m.NewQuantiles([]string{"1"}); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("quantiles at no levels: %v", err)
+	}
 	for _, of := range [][]int{nil, {2}, {-1}} {
 		if _, err := m.Conditional(t.Context(), rows, of...); !errors.Is(err, pce.ErrOptions) {
 			t.Errorf("distributions of %v: %v", of, err)

@@ -41,13 +41,30 @@ type Query struct {
 }
 
 // NewQuery makes a query about rows of s, whose columns are named as Schema.Find
-// takes them.
+// takes them. Levels of quantiles and polynomials are not columns: NewQuantiles and NewExpectation
+// make queries of these.
 func NewQuery(s *dataset.Schema, kind string, columns []string) (*Query, error) {
+	switch kind {
+	case QueryQuantiles:
+		return nil, fmt.Errorf("%w: quantiles want levels; make the query by NewQuantiles", ErrOptions)
+	case QueryExpect:
+		return nil, fmt.Errorf("%w: an expectation wants a polynomial; make the query by NewExpectation", ErrOptions)
+	}
 	found, err := s.FindAll(columns)
 	if err != nil {
 		return nil, err
 	}
 	q := &Query{Kind: kind, Columns: found}
+	return q, q.Check(s)
+}
+
+// NewQuantiles makes a query for the quantiles of columns, named as in NewQuery, at levels between 0 and 1.
+func NewQuantiles(s *dataset.Schema, columns []string, levels []float64) (*Query, error) {
+	found, err := s.FindAll(columns)
+	if err != nil {
+		return nil, err
+	}
+	q := &Query{Kind: QueryQuantiles, Columns: found, Levels: levels}
 	return q, q.Check(s)
 }
 

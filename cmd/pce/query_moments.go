@@ -69,12 +69,7 @@ after the other the smallest number that is not exceeded with each of the probab
 		if len(of) == 0 {
 			return nil, usagef("no --of; name the columns whose quantiles are wanted")
 		}
-		q, err := m.NewQuery(pce.QueryConditional, of...)
-		if err != nil {
-			return nil, err
-		}
-		q.Kind, q.Levels = pce.QueryQuantiles, levels
-		return q, q.Check(m.Schema())
+		return m.NewQuantiles(of, levels...)
 	})
 	addList(c.Flags(), &of, "of", "columns, by name or number from 1")
 	c.Flags().Float64SliceVar(&levels, "at", usualLevels, "levels of the quantiles, between 0 and 1")
