@@ -65,11 +65,16 @@ func without(b *dataset.Batch, column int) *dataset.Batch {
 // codedColumn returns the column of a variable that has codes.
 func (e *Engine) codedColumn(variable int) (layers.Column, error) {
 	for _, c := range e.prog.Columns {
-		if int(c.Var) == variable && c.Codes > 0 && e.binsOf(c.Var) == nil {
+		switch {
+		case int(c.Var) != variable || c.Beside:
+		case c.Codes > 0 && e.binsOf(c.Var) == nil:
 			return c, nil
+		default:
+			return c, fmt.Errorf("%w: %s has no categories; classify by one that has", dataset.ErrSetting, e.columnName(variable))
 		}
 	}
-	return layers.Column{}, fmt.Errorf("%w: variable %d has no categories; classify by one that has", dataset.ErrSetting, variable)
+	_, err := e.columnOf(variable)
+	return layers.Column{}, err
 }
 
 // spread fills to with n of the cells that from has if each of them comes times times in a

@@ -149,6 +149,15 @@ func TestClassifyRefuses(t *testing.T) {
 			t.Errorf("variable %d: %v", v, err)
 		}
 	}
+	counts := &circuit.Graph{NumVars: 2, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Var: 0, Leaf: circuit.Poisson{}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}},
+	}}
+	count := buildSoft(t, counts, 8, engine.Options{Rows: 4})
+	if err := count.eng.Classify(ctx, count.batch([][]float64{reference.MissingRow(2)}), 0, make([]float64, 99)); !errors.Is(err, dataset.ErrSetting) {
+		t.Errorf("classes of counts, of which cells may be evidence: %v", err)
+	}
 	if err := m.eng.Classify(ctx, one, 0, make([]float64, circuit.Domains(g)[0]-1)); !errors.Is(err, dataset.ErrFormat) {
 		t.Errorf("no room: %v", err)
 	}

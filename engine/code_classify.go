@@ -12,8 +12,11 @@ import (
 // p, [rows, codes], as Engine.Classify does. The model for the variable is made when it is first asked for; what does not
 // depend on the variable is computed once for all codes.
 func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p []float64) error {
-	if variable < 0 || variable >= len(c.schema.Columns) || c.schema.Columns[variable].Kind != dataset.Discrete {
-		return fmt.Errorf("%w: variable %d has no categories; classify by one that has", dataset.ErrSetting, variable)
+	switch {
+	case variable < 0 || variable >= len(c.schema.Columns):
+		return fmt.Errorf("%w: column %d of %d, counted from 0; classify by one that the model has", dataset.ErrSetting, variable, len(c.schema.Columns))
+	case c.schema.Columns[variable].Kind != dataset.Discrete:
+		return fmt.Errorf("%w: %s has no categories; classify by one that has", dataset.ErrSetting, c.schema.ColumnName(variable))
 	}
 	codes := c.schema.Columns[variable].Categories
 	if len(p) < b.Rows*codes {

@@ -100,7 +100,7 @@ func (c *covariance) with(ctx context.Context, i int) error {
 			}
 			weights, _ := p.of(0, r)
 			var err error
-			if c.points[row], err = c.summaries[i].support(weights, v); err != nil {
+			if c.points[row], err = c.summaries[i].support(weights, c.e.columnName(v)); err != nil {
 				return err
 			}
 			total += len(c.points[row])
@@ -194,7 +194,7 @@ const maxSupport, negligible = 1 << 14, 1e-14
 // the trapezoidal rule with a step of their least standard deviation errs by 2·exp(-2π²) =
 // 5e-9 of what is integrated; the grid of positive values is one of their logarithms. No points
 // fit units of several families, whose densities are of different measures.
-func (s *summary) support(weights []float32, variable int) ([]point, error) {
+func (s *summary) support(weights []float32, name string) ([]point, error) {
 	p := make([]float64, len(weights))
 	shares(p, weights)
 	var points []point
@@ -202,13 +202,13 @@ func (s *summary) support(weights []float32, variable int) ([]point, error) {
 	case s.units != nil:
 		for i := range s.units {
 			if first, kind := s.units[0].kind(), s.units[i].kind(); first != kind {
-				return nil, fmt.Errorf("%w: a sum over the values of variable %d, which has %s and %s leaves; name it last, or leave it out", dataset.ErrSetting, variable, first, kind)
+				return nil, fmt.Errorf("%w: a sum over the values of %s, which has %s and %s leaves; name it last, or leave it out", dataset.ErrSetting, name, first, kind)
 			}
 		}
 		if _, ok := s.units[0].family.(stepwise); ok {
-			return s.parts(p, variable)
+			return s.parts(p, name)
 		}
-		return s.line(p, variable)
+		return s.line(p, name)
 	case s.bins != nil:
 		for code, x := range p {
 			if x > 0 {
@@ -234,8 +234,8 @@ func (s *summary) support(weights []float32, variable int) ([]point, error) {
 // on which the trapezoidal rule integrates the mixture, as fine as its smallest standard
 // deviation, and every number for counts. Positive numbers have the grid in the logarithm, unless
 // all units are so narrow that they are nearly normal. A grid of more than maxSupport points, or finer
-// than float32, is an error that names the variable.
-func (s *summary) line(p []float64, variable int) ([]point, error) {
+// than float32, is an error with the name of the column.
+func (s *summary) line(p []float64, name string) ([]point, error) {
 	const reach, narrow = 10, 0.01 // standard deviations, and one of a logarithm
 	family := s.units[0].family
 	counts, logs := family.Check(0.5) != nil, false
@@ -263,14 +263,14 @@ func (s *summary) line(p []float64, variable int) ([]point, error) {
 		far := float32(min(max(-lo, hi), math.MaxFloat32))
 		unit := float64(far - math.Nextafter32(far, 0))
 		if !(step >= unit) {
-			return nil, fmt.Errorf("%w: a sum over the values of variable %d, whose leaves have standard deviations down to %.3g where float32 numbers are %.3g apart; name it last, or leave it out",
-				dataset.ErrSetting, variable, step, unit)
+			return nil, fmt.Errorf("%w: a sum over the values of %s, whose leaves have standard deviations down to %.3g where float32 numbers are %.3g apart; name it last, or leave it out",
+				dataset.ErrSetting, name, step, unit)
 		}
 		lo, step = math.Floor(lo/unit)*unit, math.Floor(step/unit)*unit
 	}
 	if !((hi-lo)/step < maxSupport) {
-		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %.3g points, more than %d: its leaves are of too different widths; name it last, or leave it out",
-			dataset.ErrSetting, variable, (hi-lo)/step, maxSupport)
+		return nil, fmt.Errorf("%w: a sum over the values of %s has %.3g points, more than %d: its leaves are of too different widths; name it last, or leave it out",
+			dataset.ErrSetting, name, (hi-lo)/step, maxSupport)
 	}
 	var points []point
 	for k := 0; ; k++ {

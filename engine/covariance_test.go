@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -247,7 +248,7 @@ func TestCovarianceQueriesRefuse(t *testing.T) {
 	}}
 	m = buildWith(t, wide, reference.Params{{0, 1e-5, 0, 1}, {0.5, 0.5, 0.25, 0.75}, nil, {0.5, 0.5}}, engine.Options{Rows: 4, Queries: true})
 	b = m.batch([][]float64{{math.NaN(), math.NaN()}})
-	if err := m.eng.Covariance(ctx, b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) {
+	if err := m.eng.Covariance(ctx, b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), " column 1 ") {
 		t.Errorf("a grid of two million points: %v", err)
 	}
 	if err := m.eng.Covariance(ctx, b, []int{1, 0}, out); err != nil || !near(out[1], 0, 1e-6) {

@@ -105,7 +105,10 @@ func (e *Engine) columnOf(variable int) (int32, error) {
 			return int32(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: variable %d of %d is in no leaf, so nothing can be said of it; leave it out", dataset.ErrSetting, variable, e.prog.NumVars)
+	if variable < 0 || variable >= e.prog.NumVars {
+		return 0, fmt.Errorf("%w: column %d of %d, counted from 0; name one that the model has", dataset.ErrSetting, variable, e.prog.NumVars)
+	}
+	return 0, fmt.Errorf("%w: %s is in no leaf, so nothing can be said of it; leave it out", dataset.ErrSetting, e.columnName(variable))
 }
 
 // unit is a unit of an input without codes.

@@ -39,8 +39,8 @@ func (e *Engine) Quantiles(ctx context.Context, b *dataset.Batch, variables []in
 	for i, s := range summaries {
 		for _, u := range s.units {
 			if _, ok := u.family.(cumulative); !ok {
-				return fmt.Errorf("%w: variable %d has %s leaves, whose distribution function is not known; leave it out",
-					dataset.ErrSetting, variables[i], u.family.Name())
+				return fmt.Errorf("%w: %s has %s leaves, whose distribution function is not known; leave it out",
+					dataset.ErrSetting, e.columnName(variables[i]), u.family.Name())
 			}
 		}
 	}

@@ -18,6 +18,14 @@ func (e *Engine) describe(s *dataset.Schema) error {
 	return nil
 }
 
+// columnName is how messages name a variable: as the schema does, which counts columns without a name from 1.
+func (e *Engine) columnName(variable int) string {
+	if e.schema == nil {
+		return fmt.Sprintf("column %d", variable+1)
+	}
+	return e.schema.ColumnName(variable)
+}
+
 // logScales returns LogScale of every column, nil if all are 0.
 func logScales(s *dataset.Schema) []float64 {
 	logs, any := make([]float64, len(s.Columns)), false

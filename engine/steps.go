@@ -103,8 +103,8 @@ func stepsOf(units []unit) *steps {
 // parts returns the points of a column of stepwise units with probabilities p: one for each part between two cuts, at
 // the first of its cells, with the mean of its numbers. What is known of other columns is the same given any of these, so a
 // sum over parts is the integral for products of different variables. A bin that has no cells, because float32 rounds
-// both of its breaks to one number, is an error that names the variable.
-func (s *summary) parts(p []float64, variable int) ([]point, error) {
+// both of its breaks to one number, is an error with the name of the column.
+func (s *summary) parts(p []float64, name string) ([]point, error) {
 	if s.steps == nil {
 		s.steps = stepsOf(s.units)
 	}
@@ -119,8 +119,8 @@ func (s *summary) parts(p []float64, variable int) ([]point, error) {
 			lo, _ := slices.BinarySearch(cuts, float64(float32(breaks[bin])))
 			hi, _ := slices.BinarySearch(cuts, float64(float32(breaks[bin+1])))
 			if lo == hi {
-				return nil, fmt.Errorf("%w: a sum over the values of variable %d, of which float32 has none between the breaks %v and %v of a leaf; name it last, or leave it out",
-					dataset.ErrSetting, variable, breaks[bin], breaks[bin+1])
+				return nil, fmt.Errorf("%w: a sum over the values of %s, of which float32 has none between the breaks %v and %v of a leaf; name it last, or leave it out",
+					dataset.ErrSetting, name, breaks[bin], breaks[bin+1])
 			}
 			scale := 1 / (cuts[hi] - cuts[lo])
 			for k := lo; k < hi; k++ {
@@ -138,8 +138,8 @@ func (s *summary) parts(p []float64, variable int) ([]point, error) {
 		}
 	}
 	if len(points) > maxSupport {
-		return nil, fmt.Errorf("%w: a sum over the values of variable %d has %d points, more than %d: its histograms have too many breaks; name it last, or leave it out",
-			dataset.ErrSetting, variable, len(points), maxSupport)
+		return nil, fmt.Errorf("%w: a sum over the values of %s has %d points, more than %d: its histograms have too many breaks; name it last, or leave it out",
+			dataset.ErrSetting, name, len(points), maxSupport)
 	}
 	return points, nil
 }
@@ -148,7 +148,7 @@ func (s *summary) parts(p []float64, variable int) ([]point, error) {
 // called: parts have the probabilities of normalised bins, and posteriors given an observed cell take densities as they
 // are. It multiplies all of them by one number, which no posterior depends on, so that the floor that a density has
 // outside of the bins is nothing beside them. Where another column shares densities they all stay, since its cells count
-// as they are; if these do not integrate to 1 that is an error that names the variable.
+// as they are; if these do not integrate to 1 that is an error with the name of the column.
 func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error, err error) {
 	const largest, rounding = 0x1p60, 1e-5
 	before, after := map[int64][]float32{}, map[int64][]float64{} // by offset: [bins, width]
@@ -183,8 +183,8 @@ func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error
 	}
 	switch {
 	case shared && changed:
-		return nil, fmt.Errorf("%w: a sum over the values of variable %d, whose histograms do not integrate to 1 and are also those of another one; leave one of them out",
-			dataset.ErrSetting, e.prog.Columns[column].Var)
+		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms do not integrate to 1 and are also those of another one; leave one of them out",
+			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)))
 	case shared:
 		return func() error { return nil }, nil
 	}

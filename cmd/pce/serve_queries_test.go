@@ -435,7 +435,7 @@ func TestServeUnread(t *testing.T) {
 			t.Errorf("%s: %v, want %s", query, got, want)
 		}
 	}
-	for query, want := range map[string]string{`"classify","class":"a"`: "want one of", `"expect","of":"a"`: "is in no leaf", `"mpe","of":"a"`: ""} {
+	for query, want := range map[string]string{`"classify","class":"a"`: "want one of", `"expect","of":"a"`: `\"a\" is in no leaf`, `"mpe","of":"a"`: ""} {
 		status, said := post(t, url+"/v2/models/m/infer", `{"parameters":{"query":`+query+`},`+x+`}`)
 		if want != "" && (status != 400 || !strings.Contains(string(said), want)) || status == 500 {
 			t.Errorf("%s: %d %s, want %q", query, status, said, want)
