@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
 )
 
 // Covariance writes the covariances of variables given the observed cells of each row of b to
@@ -29,7 +30,11 @@ func (e *Engine) Covariance(ctx context.Context, b *dataset.Batch, variables []i
 	if err != nil {
 		return err
 	}
-	most := max(1, e.rows/8) // whose points are kept
+	points := 0
+	for _, s := range summaries {
+		points = max(points, pointsOf(&s.column))
+	}
+	most := pointRows(e.rows, points)
 	for lo := 0; lo < b.Rows; lo += most {
 		hi := min(lo+most, b.Rows)
 		c := &covariance{e: e, b: b.Slice(lo, hi), variables: variables, columns: columns, summaries: summaries, out: out[lo*k*k : hi*k*k]}
@@ -44,6 +49,36 @@ func (e *Engine) Covariance(ctx context.Context, b *dataset.Batch, variables []i
 		}
 	}
 	return nil
+}
+
+// pointsLen bounds the points that are kept for the rows of a part, unless one row has more: 24 MiB.
+const pointsLen, pointBytes = 1 << 20, 24
+
+// pointRows is how many rows, of which each has that many points at most, have theirs kept at a time where launches have some rows.
+func pointRows(rows, points int) int {
+	return max(1, min(rows/8, pointsLen/max(1, points)))
+}
+
+// pointsOf is how many points a cell of a column has at most.
+func pointsOf(c *layers.Column) int {
+	if c.Codes == 0 {
+		return maxSupport
+	}
+	return int(c.Codes)
+}
+
+// PointBytes is what the points of Covariance take at most in launches of that many rows.
+func PointBytes(p *layers.Program, rows int) int64 {
+	columns, points := 0, 0
+	for i := range p.Columns {
+		if c := &p.Columns[i]; !c.Beside {
+			columns, points = columns+1, max(points, pointsOf(c))
+		}
+	}
+	if columns < 2 { // one has no points
+		return 0
+	}
+	return pointBytes * int64(points) * int64(pointRows(rows, points))
 }
 
 // covariance is one call.
@@ -217,6 +252,7 @@ func (s *summary) support(weights []float32, name string) ([]point, error) {
 			}
 		}
 	default:
+		points = make([]point, 0, len(p))
 		for code, x := range p {
 			number := float64(code)
 			if s.numbers != nil {

@@ -1,6 +1,9 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+)
 
 // TestFrontier adds more partial completions than a search can extend: those of the largest bounds stay, in
 // order, and what no completion exceeds is still the largest bound of all when the others have gone.
@@ -35,5 +38,19 @@ func TestSearchesAtOnce(t *testing.T) {
 		if n := searchesAtOnce(limit); n < 1 || n > 1 && n*max(limit, searchRoom) > searchMost || limit <= searchRoom && n < 256 {
 			t.Errorf("%d rows at once, each with %d partial completions", n, limit)
 		}
+	}
+}
+
+// TestPointRows keeps the points of few rows where each row may have many.
+func TestPointRows(t *testing.T) {
+	for _, points := range []int{0, 1, 300, maxSupport, maxSupport + 1, pointsLen, 1 << 24} {
+		for _, rows := range []int{1, 8, 15, 512, 2048} {
+			if n := pointRows(rows, points); n < 1 || n > 1 && (8*n > rows || n*points > pointsLen) || rows == 512 && points <= maxSupport && n != 64 {
+				t.Errorf("%d rows of %d points at once, where a launch has %d", n, points, rows)
+			}
+		}
+	}
+	if point, partial := unsafe.Sizeof(point{}), unsafe.Sizeof(partial{}); point > pointBytes || partial+2*unsafe.Sizeof(&search{}) > partialBytes {
+		t.Errorf("a point has %d bytes, a partial completion %d beside its place", point, partial)
 	}
 }

@@ -41,9 +41,8 @@ func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bo
 		return fmt.Errorf("%w: room for %d and %d numbers for %d rows, %d candidates, a beam of %d, %d sweeps, a search of %d and %d columns of %d that are completed or not; want a number of each for each row",
 			dataset.ErrFormat, len(ll), len(bound), b.Rows, o.Candidates, o.Beam, o.Sweeps, o.Search, len(o.Of), len(b.Columns))
 	}
-	each := max(2+o.Candidates, o.Beam)
 	for lo := 0; lo < b.Rows; {
-		hi := min(b.Rows, lo+max(1, e.rows/each))
+		hi := min(b.Rows, lo+o.rowsAtOnce(e.rows))
 		if err := e.mpe(ctx, b.Slice(lo, hi), o, o.First+lo, ll[lo:hi], bound[lo:hi]); err != nil {
 			return e.named(ctx, b, err)
 		}
@@ -51,6 +50,9 @@ func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bo
 	}
 	return nil
 }
+
+// rowsAtOnce is how many rows are completed together in launches of that many.
+func (o *MPEOptions) rowsAtOnce(rows int) int { return max(1, rows/max(2+o.Candidates, o.Beam)) }
 
 // mpe is MPE of rows whose candidates fit a launch, or of one row. Each candidate is improved
 // cell by cell until a sweep changes none, or for o.Sweeps sweeps; then the best of a row is

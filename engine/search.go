@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
 )
 
 // search is branch and bound over the partial completions of a row. What a partial completion
@@ -39,6 +40,7 @@ const (
 	searchAtOnce = 8       // partial completions of a row that are extended together
 	searchRoom   = 1024    // partial completions that a frontier has room for at least
 	searchMost   = 1 << 18 // partial completions that the rows searched together may extend; a row alone may have more
+	partialBytes = 64      // of one, with its place in a frontier
 
 	// faint is the share that a code counts with at least: the device has shares in float32, in which
 	// what is below 1e-38 is lost at each of many sums, and 0 does not say that a code is impossible.
@@ -82,6 +84,22 @@ func (e *Engine) search(ctx context.Context, b *dataset.Batch, o MPEOptions, bes
 // searchesAtOnce is how many rows are searched together where each may extend that many partial completions,
 // all of which are kept until its search has ended.
 func searchesAtOnce(limit int) int { return max(1, searchMost/max(limit, searchRoom)) }
+
+// SearchBytes is what the partial completions of a search take at most, of rows that come in launches of that many.
+func SearchBytes(p *layers.Program, rows int, o MPEOptions) int64 {
+	if o.Search == 0 {
+		return 0
+	}
+	// A frontier has twice as many as may be extended, beside those that were. No row has more than there are.
+	each, all := int64(2*max(o.Search, searchRoom)+o.Search), int64(1)
+	for i := range p.Columns {
+		if c := &p.Columns[i]; !c.Beside {
+			all *= min(each, int64(c.Codes)+1)
+			all = min(all, each)
+		}
+	}
+	return partialBytes * all * int64(min(searchesAtOnce(o.Search), o.rowsAtOnce(rows)))
+}
 
 // newSearch returns the search of a row, nil if there is nothing to look for or no way to do it.
 func (e *Engine) newSearch(b *dataset.Batch, r int, o MPEOptions, evidence, best, bound float64) *search {

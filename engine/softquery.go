@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/layers"
 )
 
 // withUnits adds the units of those of some columns of the program of which cells of a batch are
@@ -42,10 +43,24 @@ type softPosteriors struct {
 	*Engine
 	column int
 	known  map[*dataset.Evidence]*softPosterior
+	kept   int // shares of those that are known
 }
 
-// maxPosteriors bounds those that are kept.
-const maxPosteriors = 64
+// maxPosteriors bounds those that are kept, and sharesLen their shares, unless one has more: 32 MiB.
+const maxPosteriors, sharesLen = 64, 1 << 22
+
+// SharesBytes is what the shares of evidence take at most: those that are kept, and once more those that are being made.
+func SharesBytes(p *layers.Program) int64 {
+	each, most := make([]int64, len(p.Columns)), int64(0)
+	for i := range p.Inputs {
+		in := &p.Inputs[i]
+		if c := &p.Columns[in.Column]; c.Soft > 0 && !c.Beside {
+			each[in.Column] += int64(c.Codes) * int64(p.Vectors[in.Vector].Units)
+			most = max(most, each[in.Column])
+		}
+	}
+	return 8 * (2*most + min(maxPosteriors*most, max(sharesLen, most)))
+}
 
 func (e *Engine) newSoftPosteriors(column int) *softPosteriors {
 	return &softPosteriors{Engine: e, column: column}
@@ -97,10 +112,11 @@ func (s *softPosteriors) of(ctx context.Context, ev *dataset.Evidence) (*softPos
 	} else if err := s.shares(ctx, p, cell); err != nil {
 		return nil, err
 	}
-	if len(s.known) >= maxPosteriors || s.known == nil {
-		s.known = make(map[*dataset.Evidence]*softPosterior)
+	if s.known == nil || len(s.known) >= maxPosteriors || s.kept+len(p.share) > sharesLen {
+		s.known, s.kept = make(map[*dataset.Evidence]*softPosterior), 0
 	}
 	s.known[ev] = p
+	s.kept += len(p.share)
 	return p, nil
 }
 

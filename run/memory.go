@@ -123,6 +123,8 @@ func (b *Blueprint) planRunner(l Load) (MemoryPlan, error) {
 			return MemoryPlan{}, err
 		}
 		m.Scratch += 2 * engine.PosteriorBytes(l.Rows, elements) // on the device and on the host
+		// A query has points of covariances, partial completions or shares of evidence beside its posteriors.
+		m.Scratch += max(engine.PointBytes(p, l.Rows), engine.SearchBytes(p, l.Rows, DefaultMPE.search()), engine.SharesBytes(p))
 	}
 	m.Scratch += ownerBytes(b)
 	m.Data += tableBytes(b.Train)
@@ -130,11 +132,18 @@ func (b *Blueprint) planRunner(l Load) (MemoryPlan, error) {
 	return m, nil
 }
 
-// posteriorElements is how many elements a row's posteriors of all columns have.
+// posteriorElements is how many elements a row's posteriors of all columns have, with those of the units
+// of columns that evidence may be about.
 func posteriorElements(p *layers.Program) (int, error) {
-	all := make([]int32, len(p.Columns))
+	n := len(p.Columns)
+	all := make([]int32, n, 2*n)
 	for i := range all {
 		all[i] = int32(i)
+	}
+	for i, c := range p.Columns {
+		if c.Soft > 0 && !c.Beside {
+			all = append(all, int32(n+i))
+		}
 	}
 	offsets, err := p.PosteriorOffsets(all)
 	if err != nil {
@@ -265,8 +274,11 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 	}
 	r.First = rowsWithin(firstBytes, work(one), work(full), full.Rows)
 	if !fits(full) {
-		r.Most = rowsWithin(o.MaxMemory, total(one), total(full), full.Rows)
-		for o.Rows = r.Most; o.Rows > 1; o.Rows /= 2 { // memory need not grow evenly with rows
+		o.Rows = rowsWithin(o.MaxMemory, total(one), total(full), full.Rows)
+		if 2*o.Rows < full.Rows { // memory need not grow evenly with rows
+			o.Rows *= 2
+		}
+		for ; o.Rows > 1; o.Rows /= 2 {
 			m, err := b.runnerMemory(QueryLoad(o))
 			if err != nil {
 				return engine.LaunchRows{}, err

@@ -315,3 +315,60 @@ func TestMemoryOfQueriesOfCode(t *testing.T) {
 		t.Errorf("a total of %d, the parts have %d, code alone %d", both.Total, sum, code.Total)
 	}
 }
+
+// pair is a mixture of 8 products of two leaves of a kind.
+func pair(t *testing.T, leaf circuit.Leaf, soft int) *Blueprint {
+	t.Helper()
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 8, Var: 0, Leaf: leaf},
+		{Kind: circuit.Input, Units: 8, Var: 1, Leaf: leaf},
+		{Kind: circuit.Product, Units: 8, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	p, err := reference.Init(g, 3, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := compile.DefaultOptions()
+	o.Soft = soft
+	b, err := FromGraph(How{Path: PathTensor}, g, p.Read, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// TestMemoryOfQueries wants the plan to have room for what queries keep beside the device's part: posteriors, also those
+// of units where a cell may be evidence, and points of covariances, partial completions or shares of evidence.
+func TestMemoryOfQueries(t *testing.T) {
+	const rows = 64
+	for name, tc := range map[string]struct {
+		leaf circuit.Leaf
+		soft int
+		want int64
+	}{
+		"completions": {circuit.Categorical{Categories: 4}, 0, 2*4*rows*8 + rows/10*25*64},
+		"evidence":    {circuit.Categorical{Categories: 4}, 64, 2*4*rows*(8+16) + 8*(2*32+64*32)},
+		"codes":       {circuit.Categorical{Categories: 60000}, 0, 2*4*rows*120000 + rows/8*24*60000},
+		"values":      {circuit.Gaussian{MinSigma: 0.1}, 0, 2*4*rows*16 + rows/8*24*16384},
+	} {
+		b := pair(t, tc.leaf, tc.soft)
+		l := Load{Options: Options{Device: "cpu", Threads: 1, Rows: rows}, Queries: true}
+		m, err := b.Memory(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := device.Find("cpu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		work, err := at.Plan(layers.Module{Program: b.Program, Rows: rows, Queries: true}, device.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Scratch - work.Scratch - ownerBytes(b); got != tc.want {
+			t.Errorf("%s: %d bytes beside those of the device, want %d", name, got, tc.want)
+		}
+	}
+}

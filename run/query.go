@@ -312,7 +312,8 @@ type MPEOptions struct {
 	// column after another. 0: no such search.
 	Beam int
 	// Search is how many partial completions of a row branch and bound may extend to find a
-	// likelier one or to prove that none is. 0: no such search.
+	// likelier one or to prove that none is. 0: no such search. A plan of memory has room for those of
+	// DefaultMPE; more take 200 bytes each.
 	Search int
 	Seed   uint64 // of the draws
 }
@@ -328,6 +329,11 @@ const (
 	maxSearch     = 1 << 20
 	mpeSweeps     = 10
 )
+
+// search returns what the engine has of the options.
+func (o MPEOptions) search() engine.MPEOptions {
+	return engine.MPEOptions{Candidates: o.Candidates, Beam: o.Beam, Sweeps: mpeSweeps, Search: o.Search, Seed: o.Seed}
+}
 
 // Check reports why the options cannot be used.
 func (o MPEOptions) Check() error {
@@ -379,7 +385,8 @@ func MPE(ctx context.Context, e *engine.Engine, exact bool, o MPEOptions, first 
 	if err != nil {
 		return err
 	}
-	by := engine.MPEOptions{Candidates: o.Candidates, Beam: o.Beam, Sweeps: mpeSweeps, Search: o.Search, Of: of, Seed: o.Seed, First: first}
+	by := o.search()
+	by.Of, by.First = of, first
 	if exact = exact && of == nil; exact {
 		by.Candidates, by.Beam, by.Sweeps, by.Search = 0, 0, 0, 0
 	}
