@@ -38,7 +38,7 @@ func (b *Blueprint) Runner(ctx context.Context, l Load) (engine.Runner, error) {
 
 // Pool returns up to o.Engines runners for queries, with the starting parameters. A
 // runner takes fewer rows at a time than o.Rows where its calls ask for fewer or
-// o.MaxMemory wants it. Close the pool before the Blueprint.
+// o.MaxMemory wants it, which is for all of them together. Close the pool before the Blueprint.
 func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[engine.Runner], error) {
 	if b.Code != nil {
 		o = o.forCode()
@@ -46,6 +46,9 @@ func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[engine.Ru
 	o = o.withDefaults()
 	rows, err := b.queryRows(o)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.share(&o, rows.Most); err != nil {
 		return nil, err
 	}
 	return engine.OpenPool(ctx, o.Engines, rows, func(ctx context.Context, rows int) (engine.Runner, error) {

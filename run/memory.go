@@ -293,6 +293,27 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 	return r, nil
 }
 
+// share leaves o as many engines as o.MaxMemory has room for, for launches of that many rows, and each its part
+// of it. One is left in any case, which makes the error if there is no room. What the runtime takes counts once.
+func (b *Blueprint) share(o *Options, rows int) error {
+	if o.MaxMemory <= 0 || o.Engines <= 1 {
+		return nil
+	}
+	l := QueryLoad(*o)
+	l.Rows = rows
+	m, err := b.Memory(l)
+	if err != nil {
+		return err
+	}
+	for ; o.Engines > 1; o.Engines-- {
+		if part := runtimeBytes + (o.MaxMemory-runtimeBytes)/int64(o.Engines); m.Total <= part {
+			o.MaxMemory = part
+			return nil
+		}
+	}
+	return nil
+}
+
 // rowsWithin returns the largest power of two below full rows that takes at most
 // bytes bytes, at least 1; one row takes one bytes, full rows take all.
 func rowsWithin(bytes, one, all int64, full int) int {

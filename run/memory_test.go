@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
@@ -370,5 +371,43 @@ func TestMemoryOfQueries(t *testing.T) {
 		if got := m.Scratch - work.Scratch - ownerBytes(b); got != tc.want {
 			t.Errorf("%s: %d bytes beside those of the device, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// TestMemoryOfEngines wants MaxMemory to be for all engines of a pool: a second one is made where it has room for both.
+func TestMemoryOfEngines(t *testing.T) {
+	b := longHMM(t, 4000)
+	plan, err := b.Memory(QueryLoad(Options{Device: "cpu", Threads: 1, Rows: 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := 2*plan.Total - runtimeBytes
+	for limit, want := range map[int64]bool{0: true, both: true, both - 2: false, plan.Total: false} {
+		synctest.Test(t, func(t *testing.T) {
+			p, err := b.Pool(t.Context(), Options{Device: "cpu", Threads: 1, Rows: 1, MaxMemory: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			second, ended := false, make(chan error)
+			if err := p.Do(t.Context(), 1, func(engine.Runner) error {
+				go func() {
+					ended <- p.Do(t.Context(), 1, func(engine.Runner) error {
+						second = true
+						return nil
+					})
+				}()
+				synctest.Wait()
+				if second != want {
+					t.Errorf("MaxMemory is %d, an engine takes %d: a second one is %v, want %v", limit, plan.Total, second, want)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

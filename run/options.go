@@ -28,11 +28,15 @@ var (
 type Options struct {
 	Device  string // auto, cpu, cuda, cuda:1, ... or what else is registered with package device; "" is auto
 	Threads int    // of a call, up to MaxThreads; 0: one per core. Results do not depend on it
-	Engines int    // of a Model: calls that run at a time, each with its own copy of the parameters; 0: 2
+	// Engines are, of a Model, the calls that run at a time, each with its own copy of the parameters; fewer where MaxMemory
+	// has no room for that many. 0: 2.
+	Engines int
 	// Rows are the most of a launch, up to engine.MaxShardRows, of code on a card up to CardRows. 0 is 512, of code on a
 	// card CardRows. A Model takes fewer where its calls ask for fewer.
-	Rows      int
-	MaxMemory int64 // bytes: a Model takes fewer rows where its plan has more, and what is planned to take more is refused; 0: no limit
+	Rows int
+	// MaxMemory is in bytes; 0: no limit. A Model, with all its engines, takes fewer rows, and then fewer engines, where its plan
+	// has more, and what is planned to take more with one engine is refused.
+	MaxMemory int64
 	// KernelPath is one of KernelPaths, for the CPU alone: two paths differ by
 	// rounding. "" is what the environment variable PCE_CPU names, else the best.
 	KernelPath string
