@@ -101,7 +101,7 @@ func TestServingDocParams(t *testing.T) {
 	}
 	s := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Categories: 2}}}
 	params := 0
-	for _, q := range servedQueries(s, make([]int, len(s.Columns)), 1, false, false) {
+	for _, q := range servedQueries(s, make([]int, len(s.Columns)), rowWork{}, false, false) {
 		for _, p := range q.Params {
 			if params++; !said(q.Name, p.Name) {
 				t.Errorf("docs/serving.md does not say what the parameter %s of %s is", p.Name, q.Name)
@@ -111,7 +111,7 @@ func TestServingDocParams(t *testing.T) {
 	if params < 7 {
 		t.Errorf("queries have %d parameters", params)
 	}
-	for _, q := range servedQueries(s, make([]int, len(s.Columns)), 1, false, true) {
+	for _, q := range servedQueries(s, make([]int, len(s.Columns)), rowWork{}, false, true) {
 		soft := false
 		for _, in := range q.Inputs {
 			soft = soft || in.Name == inputLow

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
@@ -34,7 +35,7 @@ const (
 	answerExact     = "mpe_exact"
 )
 
-// Costs of queries, in likelihoods of a row: a pass down and the tables of leaves; and
+// Costs of queries, in likelihoods of a row: a pass down; and
 // of a most probable completion, the passes for each cell that a candidate has to choose.
 const (
 	posteriorCost = 8
@@ -42,9 +43,37 @@ const (
 	mostServed    = 64 // candidates of a row
 )
 
-// servedQueries lists what a circuit of some columns answers, whose domains are those of circuit.Domains. flops is what the
-// likelihood of a row takes.
-func servedQueries(s *dataset.Schema, domains []int, flops int64, exact, soft bool) []servedQuery {
+// rowWork is what a row takes, in operations: its likelihood, and the probabilities of all values of all cells given what a pass
+// down says of their leaves.
+type rowWork struct{ likelihood, leaves float64 }
+
+// workOf counts the work of a circuit whose sums have that many edges. A leaf multiplies and adds for each of its codes.
+func workOf(g *circuit.Graph, sumEdges int64) rowWork {
+	w := rowWork{likelihood: 2 * float64(sumEdges)}
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == circuit.Input {
+			w.leaves += 2 * float64(n.Units) * float64(max(1, n.Leaf.Codes()))
+		}
+	}
+	return w
+}
+
+// posterior is what the distributions of all cells take.
+func (w rowWork) posterior() float64 { return posteriorCost*w.likelihood + w.leaves }
+
+// search is what looking for a completion of a row takes where max-product does not give it: sweeps over the cells of each
+// candidate and of the beam, and a search.
+func (w rowWork) search(columns int, candidates int64) float64 {
+	o := pce.DefaultMPE
+	return sweepCost*(float64(columns)*w.likelihood+w.leaves)*float64(2+int(candidates)+o.Beam) + float64(o.Search)*w.posterior()
+}
+
+// operations is a number of them, or as many as there may be where it is beyond int64.
+func operations(n float64) int64 { return int64(min(n, 1<<62)) }
+
+// servedQueries lists what a circuit of some columns answers, whose domains are those of circuit.Domains, and whose rows take that
+// work.
+func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft bool) []servedQuery {
 	columns := []int64{int64(len(s.Columns))}
 	logProb := serve.Output{Name: "log_prob", Datatype: oip.FP32}
 	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns, Completes: true}
@@ -63,32 +92,30 @@ func servedQueries(s *dataset.Schema, domains []int, flops int64, exact, soft bo
 			classes = append(classes, columnParam(s, i))
 		}
 	}
-	mpe, mpeFlops := cells, posteriorCost*flops
-	if mpe.Name = "mpe"; !exact {
-		mpeFlops += searchFlops(s, flops)
-	}
+	mpe, once, twice, posterior := cells, operations(work.likelihood), operations(2*work.likelihood), operations(work.posterior())
+	mpe.Name = "mpe"
 	queries := []servedQuery{
-		{serve.Query{Name: "log_prob", Flops: flops, Outputs: []serve.Output{logProb}}, (*servedCircuit).logProb},
+		{serve.Query{Name: "log_prob", Flops: once, Outputs: []serve.Output{logProb}}, (*servedCircuit).logProb},
 		{serve.Query{
-			Name: "sample", Flops: 2 * flops, RowsOptional: true, Repeat: paramSamples,
+			Name: "sample", Flops: twice, RowsOptional: true, Repeat: paramSamples,
 			Outputs: []serve.Output{cells},
 			Params:  []serve.Param{{Name: paramSamples, Default: int64(1), Min: 1, Max: math.MaxInt32}, {Name: paramSeed}},
 		}, (*servedCircuit).sample},
 		{serve.Query{
-			Name: "marginal", Flops: posteriorCost * flops,
+			Name: "marginal", Flops: posterior,
 			Outputs: []serve.Output{logProb, {Name: "marginals", Datatype: oip.FP32, Shape: []int64{columns[0], int64(most)}, OnRequest: true}},
 		}, (*servedCircuit).marginal},
 		{serve.Query{
-			Name: "conditional", Flops: 2 * flops, Outputs: []serve.Output{logProb},
+			Name: "conditional", Flops: twice, Outputs: []serve.Output{logProb},
 			Inputs: []serve.Input{{Name: inputQueryMask, Datatype: oip.Bool, Shape: columns}},
 			Check:  func(_ int, inputs [][]float64) error { return checkMask(s, inputs[0]) },
 		}, (*servedCircuit).conditional},
 		{serve.Query{
-			Name: "moments", Flops: posteriorCost * flops,
+			Name: "moments", Flops: posterior,
 			Outputs: []serve.Output{{Name: "mean", Datatype: oip.FP64, Shape: columns}, {Name: "variance", Datatype: oip.FP64, Shape: columns}},
 		}, (*servedCircuit).moments},
 		{serve.Query{
-			Name: "mpe", Flops: mpeFlops,
+			Name:    "mpe",
 			Outputs: []serve.Output{mpe, logProb, {Name: "bound", Datatype: oip.FP32, OnRequest: true}},
 			Params: []serve.Param{
 				{Name: paramCandidates, Default: int64(pce.DefaultMPE.Candidates), Max: mostServed}, {Name: paramSeed, Default: uint64(0)},
@@ -96,16 +123,16 @@ func servedQueries(s *dataset.Schema, domains []int, flops int64, exact, soft bo
 			},
 			Plan: func(p oip.Params) (int64, error) {
 				of, err := completedBy(s, p)
-				if len(of) > 0 && exact { // max-product maximises over all
-					return mpeFlops + searchFlops(s, flops), err
+				if exact && len(of) == 0 { // max-product maximises over all
+					return posterior, err
 				}
-				return mpeFlops, err
+				return operations(work.posterior() + work.search(len(s.Columns), p[paramCandidates].(int64))), err
 			},
 		}, (*servedCircuit).mpe},
 	}
 	if classes != nil {
 		queries = append(queries, servedQuery{serve.Query{
-			Name: "classify", Flops: flops * int64(most),
+			Name: "classify", Flops: operations(work.likelihood * float64(most)),
 			Outputs: []serve.Output{
 				{Name: "label", Datatype: oip.FP64}, {Name: "probability", Datatype: oip.FP32},
 				{Name: "probabilities", Datatype: oip.FP32, Shape: []int64{int64(most)}, OnRequest: true},
@@ -121,7 +148,7 @@ func servedQueries(s *dataset.Schema, domains []int, flops int64, exact, soft bo
 	queries = append(queries, servedQuery{serve.Query{
 		Name: "expect", Outputs: []serve.Output{{Name: "expectation", Datatype: oip.FP64}},
 		Params: []serve.Param{{Name: paramOf, Default: ""}},
-		Plan:   func(p oip.Params) (int64, error) { return expectFlops(s, flops, p[paramOf].(string)) },
+		Plan:   func(p oip.Params) (int64, error) { return expectFlops(s, work, p[paramOf].(string)) },
 	}, (*servedCircuit).expect})
 	if soft {
 		for i := range queries {
@@ -133,16 +160,9 @@ func servedQueries(s *dataset.Schema, domains []int, flops int64, exact, soft bo
 		Params: []serve.Param{{Name: paramLevel, Default: 0.5}},
 		Plan: func(p oip.Params) (int64, error) {
 			q := quantilesAt(domains, p)
-			return posteriorCost * flops, q.Check(s)
+			return posterior, q.Check(s)
 		},
 	}, (*servedCircuit).quantiles})
-}
-
-// searchFlops is what looking for a completion of a row takes where max-product does not give it, with the usual number of candidates: sweeps over
-// the cells of each, and a search.
-func searchFlops(s *dataset.Schema, flops int64) int64 {
-	o := pce.DefaultMPE
-	return flops * (sweepCost*int64(len(s.Columns))*int64(2+o.Candidates+o.Beam) + posteriorCost*int64(o.Search))
 }
 
 // completedBy returns the columns that a request wants completed, which it names as --of does; empty: all.
@@ -174,7 +194,7 @@ const linePoints = 1 << 14
 
 // expectFlops is what the expectation of a polynomial takes for a row: one pass for all moments,
 // and one for each value of each column that is multiplied by others.
-func expectFlops(s *dataset.Schema, flops int64, of string) (int64, error) {
+func expectFlops(s *dataset.Schema, work rowWork, of string) (int64, error) {
 	if of == "" {
 		return 0, fmt.Errorf("%s is empty; give the function whose expectation is wanted, such as 2*age - $3^2", paramOf)
 	}
@@ -182,7 +202,7 @@ func expectFlops(s *dataset.Schema, flops int64, of string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	passes, crossed := int64(1), map[int]bool{}
+	passes, crossed := 1.0, map[int]bool{}
 	for _, t := range p.Terms {
 		if len(t.Columns) < 2 || t.Columns[0] == t.Columns[1] {
 			continue
@@ -193,13 +213,13 @@ func expectFlops(s *dataset.Schema, flops int64, of string) (int64, error) {
 			}
 			crossed[v] = true
 			if c := &s.Columns[v]; c.Kind == dataset.Discrete {
-				passes += int64(c.Categories)
+				passes += float64(c.Categories)
 			} else {
 				passes += linePoints
 			}
 		}
 	}
-	return passes * posteriorCost * flops, nil
+	return operations(passes * work.posterior()), nil
 }
 
 // columnParam is how metadata names a column: by its name, or its number from 1 where it has none.

@@ -12,6 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/serve/oip"
 )
 
 // lines runs a command that must succeed and returns the cells that it prints.
@@ -440,5 +444,51 @@ func TestServeUnread(t *testing.T) {
 		if want != "" && (status != 400 || !strings.Contains(string(said), want)) || status == 500 {
 			t.Errorf("%s: %d %s, want %q", query, status, said, want)
 		}
+	}
+}
+
+// TestServedWork wants what a row is said to take to grow with the categories of its columns, whose probabilities are all
+// computed, and with the candidates that are asked for, and never to be beyond the numbers there are.
+func TestServedWork(t *testing.T) {
+	work := func(categories int, exact bool, query string, candidates int64) int64 {
+		t.Helper()
+		leaf := circuit.Categorical{Categories: categories}
+		g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+			{Kind: circuit.Input, Units: 8, Var: 0, Leaf: leaf},
+			{Kind: circuit.Input, Units: 8, Var: 1, Leaf: leaf},
+			{Kind: circuit.Product, Units: 8, Children: []circuit.NodeID{0, 1}},
+			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+		}}
+		column := dataset.Column{Categories: categories}
+		s := &dataset.Schema{Columns: []dataset.Column{column, column}}
+		for _, q := range servedQueries(s, circuit.Domains(g), workOf(g, 8), exact, false) {
+			switch {
+			case q.Name != query:
+			case q.Plan == nil:
+				return q.Flops
+			default:
+				of := map[string]string{"expect": "$1*$2"}[query]
+				n, err := q.Plan(oip.Params{paramCandidates: candidates, paramLevel: 0.5, paramOf: of})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+		}
+		t.Fatalf("no query %s", query)
+		return 0
+	}
+	const many = 100_000
+	for _, query := range []string{"marginal", "moments", "quantiles", "mpe", "expect"} {
+		if few, all := work(2, true, query, 8), work(many, true, query, 8); few < 8*16 || all < 2*2*8*many {
+			t.Errorf("%s takes %d operations with 2 categories, and %d with %d", query, few, all, many)
+		}
+	}
+	eight, more := work(many, false, "mpe", 8), work(many, false, "mpe", 64)
+	if least := int64(2*2*8*many) * (8 + 200); eight < least || more-eight < 56*2*2*8*many {
+		t.Errorf("8 candidates take %d operations, 64 take %d; want at least %d, and what 56 more take", eight, more, least)
+	}
+	if n := operations(math.Inf(1)); n < 1<<61 {
+		t.Errorf("operations beyond all numbers are %d", n)
 	}
 }
