@@ -88,8 +88,9 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 			cells.Datatype = oip.FP64 // FP32 lacks the label, or writes it with less digits than it has
 		}
 		most = max(most, c.Categories)
-		if domains[i] >= 0 {
-			classes = append(classes, columnParam(s, i))
+		name := columnParam(s, i)
+		if at, err := s.Find(name); domains[i] >= 0 && err == nil && at == i { // another column may have its number for a name
+			classes = append(classes, name)
 		}
 	}
 	mpe, once, twice, posterior := cells, operations(work.likelihood), operations(2*work.likelihood), operations(work.posterior())

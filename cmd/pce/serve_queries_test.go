@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -491,4 +492,21 @@ func TestServedWork(t *testing.T) {
 	if n := operations(math.Inf(1)); n < 1<<61 {
 		t.Errorf("operations beyond all numbers are %d", n)
 	}
+}
+
+// TestServedClasses: the metadata names columns by which a request can classify. One without a name, whose number is the name of
+// another column, is none.
+func TestServedClasses(t *testing.T) {
+	two := dataset.Column{Categories: 2}
+	named := dataset.Column{Name: "3", Categories: 2}
+	s := &dataset.Schema{Columns: []dataset.Column{two, named, two}}
+	for _, q := range servedQueries(s, []int{2, 2, 2}, rowWork{}, true, false) {
+		if q.Name == "classify" {
+			if got := q.Params[0].Values; !slices.Equal(got, []string{"1", "3"}) {
+				t.Errorf("classes %q, want 1 and 3", got)
+			}
+			return
+		}
+	}
+	t.Error("no classes")
 }
