@@ -281,14 +281,28 @@ func (c *servedCircuit) marginal(ctx context.Context, w *serve.Work) error {
 	if len(q.Columns) == 0 {
 		return nil
 	}
-	p, err := c.Answer(ctx, q, w.Batch)
-	if err != nil {
-		return err
-	}
 	most := len(out) / (w.Batch.Rows * len(s.Columns))
-	for row := range w.Batch.Rows {
-		for _, i := range q.Columns {
-			p = p[copy(out[(row*len(s.Columns)+i)*most:], p[:s.Columns[i].Categories]):]
+	return eachSome(w.Batch, q.Width(s), func(rows *dataset.Batch, at int) error {
+		p, err := c.Answer(ctx, q, rows)
+		if err != nil {
+			return err
+		}
+		for row := range rows.Rows {
+			for _, i := range q.Columns {
+				p = p[copy(out[((at+row)*len(s.Columns)+i)*most:], p[:s.Columns[i].Categories]):]
+			}
+		}
+		return nil
+	})
+}
+
+// eachSome calls do with some rows of a batch after the others, so that the numbers of an answer of that width, which no
+// request has paid for, take little memory; at is the first of the rows.
+func eachSome(b *dataset.Batch, width int, do func(rows *dataset.Batch, at int) error) error {
+	most := max(1, readCells/width)
+	for at := 0; at < b.Rows; at += most {
+		if err := do(b.Slice(at, min(at+most, b.Rows)), at); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -434,33 +448,41 @@ func (c *servedCircuit) classify(ctx context.Context, w *serve.Work) error {
 		if err != nil {
 			return err
 		}
-		all, err := c.Answer(ctx, q, rows)
-		if err != nil {
-			return err
-		}
 		n := q.Width(c.Schema())
-		labels := c.Schema().Columns[q.Columns[0]].LabelNumbers()
-		for i := range rows.Rows {
-			of := all[i*n : (i+1)*n]
-			best := run.Likeliest(of)
-			label := float64(best)
-			if labels != nil && best != dataset.Missing {
-				label = labels[best]
+		return eachSome(rows, n, func(rows *dataset.Batch, first int) error {
+			all, err := c.Answer(ctx, q, rows)
+			if err != nil {
+				return err
 			}
-			if best == dataset.Missing {
-				label, best = math.NaN(), 0
-			}
-			for k, x := range []float64{label, of[best]} {
-				if w.Outputs[k] != nil {
-					w.Outputs[k][at+i] = x
-				}
-			}
-			if out := w.Outputs[2]; out != nil {
-				copy(out[(at+i)*(len(out)/w.Batch.Rows):], of)
+			c.classes(w, q.Columns[0], all, n, at+first)
+			return nil
+		})
+	})
+}
+
+// classes writes what classify gives for rows from the at-th of the work on, of whose n categories of a column all has the
+// probabilities.
+func (c *servedCircuit) classes(w *serve.Work, column int, all []float64, n, at int) {
+	labels := c.Schema().Columns[column].LabelNumbers()
+	for i := range len(all) / n {
+		of := all[i*n : (i+1)*n]
+		best := run.Likeliest(of)
+		label := float64(best)
+		if labels != nil && best != dataset.Missing {
+			label = labels[best]
+		}
+		if best == dataset.Missing {
+			label, best = math.NaN(), 0
+		}
+		for k, x := range []float64{label, of[best]} {
+			if w.Outputs[k] != nil {
+				w.Outputs[k][at+i] = x
 			}
 		}
-		return nil
-	})
+		if out := w.Outputs[2]; out != nil {
+			copy(out[(at+i)*(len(out)/w.Batch.Rows):], of)
+		}
+	}
 }
 
 // numbers writes the cells of b, row by row, as requests write them in x.

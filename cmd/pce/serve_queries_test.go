@@ -510,3 +510,20 @@ func TestServedClasses(t *testing.T) {
 	}
 	t.Error("no classes")
 }
+
+// TestEachSome takes all rows, in order, and no more of them at a time than have answers of bounded size.
+func TestEachSome(t *testing.T) {
+	b := dataset.NewBatch(&dataset.Schema{Columns: []dataset.Column{{Categories: 2}}}, 100)
+	for width, want := range map[int]int{1: 100, readCells / 30: 30, readCells: 1, 2 * readCells: 1} {
+		next, most := 0, 0
+		if err := eachSome(b, width, func(rows *dataset.Batch, at int) error {
+			if at != next {
+				t.Errorf("width %d: row %d comes after %d", width, at, next)
+			}
+			next, most = at+rows.Rows, max(most, rows.Rows)
+			return nil
+		}); err != nil || next != 100 || most != want {
+			t.Errorf("width %d: %v, %d rows, %d at a time, want 100 and %d", width, err, next, most, want)
+		}
+	}
+}
