@@ -130,8 +130,8 @@ func checkDraws(n int) error {
 // weigh calls take with the rows over which the averages are taken, their log-likelihoods
 // and their weights: all complete rows and their probabilities, or n drawn ones and ones.
 func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
-	const most = 4096
 	s := m.plan.Schema
+	most := weighedRows(len(s.Columns))
 	states, domains := run.States(s), circuit.Domains(m.plan.Graph)
 	for v, codes := range domains {
 		if states > 0 && codes < 0 { // no leaf reads the column, so rows that differ in it are one
@@ -168,6 +168,12 @@ func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, ta
 		}
 	}
 	return nil
+}
+
+// weighedRows is how many rows of that many columns are in memory at a time.
+func weighedRows(columns int) int {
+	const rows, cells = 4096, 1 << 23
+	return min(rows, max(1, cells/max(1, columns)))
 }
 
 // fillStates fills b with the rows of discrete columns that are complete where leaves read them, from row number first on. domains has
