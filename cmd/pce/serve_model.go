@@ -90,7 +90,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.Domains(m.Graph())}
 	info, err := m.Info()
 	if err == nil {
-		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), c.domains, workOf(m.Graph(), info.SumEdges), m.MPEExact(), l.run.Soft)
+		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), c.domains, workOf(m.Graph()), m.MPEExact(), l.run.Soft)
 		c.device, err = deviceName(ctx, m)
 	}
 	if err != nil {

@@ -47,9 +47,11 @@ const (
 // down says of their leaves.
 type rowWork struct{ likelihood, leaves float64 }
 
-// workOf counts the work of a circuit whose sums have that many edges. A leaf multiplies and adds for each of its codes.
-func workOf(g *circuit.Graph, sumEdges int64) rowWork {
-	w := rowWork{likelihood: 2 * float64(sumEdges)}
+// workOf counts the work of a circuit. A sum multiplies and adds for each of its edges, a product multiplies, and a leaf does both
+// for each of its codes.
+func workOf(g *circuit.Graph) rowWork {
+	n := circuit.Count(g)
+	w := rowWork{likelihood: float64(2*n.SumEdges + n.ProductEdges)}
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Kind == circuit.Input {
 			w.leaves += 2 * float64(n.Units) * float64(max(1, n.Leaf.Codes()))

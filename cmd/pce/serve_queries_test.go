@@ -462,7 +462,7 @@ func TestServedWork(t *testing.T) {
 		}}
 		column := dataset.Column{Categories: categories}
 		s := &dataset.Schema{Columns: []dataset.Column{column, column}}
-		for _, q := range servedQueries(s, circuit.Domains(g), workOf(g, 8), exact, false) {
+		for _, q := range servedQueries(s, circuit.Domains(g), workOf(g), exact, false) {
 			switch {
 			case q.Name != query:
 			case q.Plan == nil:
@@ -488,6 +488,14 @@ func TestServedWork(t *testing.T) {
 	eight, more := work(many, false, "mpe", 8), work(many, false, "mpe", 64)
 	if least := int64(2*2*8*many) * (8 + 200); eight < least || more-eight < 56*2*2*8*many {
 		t.Errorf("8 candidates take %d operations, 64 take %d; want at least %d, and what 56 more take", eight, more, least)
+	}
+	wide := &circuit.Graph{NumVars: 1000, Root: 1001, Nodes: []circuit.Node{1000: {Kind: circuit.Product, Units: 2}, 1001: {Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{1000}}}}
+	for v := range 1000 {
+		wide.Nodes[v] = circuit.Node{Units: 2, Var: v, Leaf: circuit.Categorical{Categories: 2}}
+		wide.Nodes[1000].Children = append(wide.Nodes[1000].Children, circuit.NodeID(v))
+	}
+	if w := workOf(wide); w.likelihood != 2*2+2*1000 || w.leaves != 2*2*2*1000 {
+		t.Errorf("a circuit of two products of 1000 leaves takes %+v", w)
 	}
 	if n := operations(math.Inf(1)); n < 1<<61 {
 		t.Errorf("operations beyond all numbers are %d", n)
