@@ -9,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
+	"github.com/pce-engine/pce/cluster/uploads"
 )
 
 func TestRunIDs(t *testing.T) {
@@ -39,7 +40,7 @@ func (brokenBucket) List(context.Context) ([]cluster.Record, error) { return nil
 // having no runs.
 func TestListRuns(t *testing.T) {
 	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
-	if err := errors.Join(PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "a"}}), putUploads(t.Context(), bus, "b", nil)); err != nil {
+	if err := errors.Join(PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "a"}}), uploads.Note(t.Context(), bus, "b", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if runs, err := ListRuns(t.Context(), bus); err != nil || len(runs) != 1 || runs[0].Run != "a" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/uploads"
 	"github.com/pce-engine/pce/internal/periodic"
 )
 
@@ -228,7 +229,7 @@ func (t *Taker) conclude(id, state string, cause error) error {
 // it comes again, and its record says that it is done. The queue is told whatever became of the
 // uploads, and has its time however long these took.
 func (t *Taker) finish(d cluster.Delivery) {
-	if err := DropUploads(context.Background(), t.Bus, d.ID()); err != nil {
+	if err := uploads.Drop(context.Background(), t.Bus, d.ID()); err != nil {
 		t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)

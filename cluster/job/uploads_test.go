@@ -15,6 +15,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
+	"github.com/pce-engine/pce/cluster/uploads"
 )
 
 func digestOfText(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
@@ -26,7 +27,7 @@ func upload(t *testing.T, bus cluster.Bus, id string, contents ...string) {
 	for _, c := range contents {
 		digests = append(digests, digestOfText(c))
 	}
-	if err := NoteUploads(t.Context(), bus, id, digests); err != nil {
+	if err := uploads.Note(t.Context(), bus, id, digests); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range contents {
@@ -88,7 +89,7 @@ func TestManyUploadsEnd(t *testing.T) {
 		work(t, bus)
 		net.SetFaults(simnet.Faults{})
 		wantEmptyQueue(t, bus)
-		if _, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), UploadsPrefix+"r-1"); !errors.Is(err, cluster.ErrNoRecord) {
+		if _, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), uploads.Prefix+"r-1"); !errors.Is(err, cluster.ErrNoRecord) {
 			t.Errorf("the note stays: %v", err)
 		}
 		left := slices.DeleteFunc(contents, func(c string) bool { return !has(t, bus, c) })
@@ -130,80 +131,15 @@ func TestUploadsStay(t *testing.T) {
 		}
 		work(t, stuckBus{bus, map[string]bool{digestOfText("b"): true}})
 		wantEmptyQueue(t, bus)
-		rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), UploadsPrefix+"r-1")
+		rec, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), uploads.Prefix+"r-1")
 		if want := fmt.Sprintf("[%q]", digestOfText("b")); err != nil || string(rec.Value) != want {
 			t.Errorf("note %s, %v, want %s", rec.Value, err, want)
 		}
 		if has(t, bus, "a") || has(t, bus, "c") {
 			t.Error("contents are left that could be removed")
 		}
-		if err := DropUploads(t.Context(), bus, "r-1"); err != nil || has(t, bus, "b") {
+		if err := uploads.Drop(t.Context(), bus, "r-1"); err != nil || has(t, bus, "b") {
 			t.Errorf("the rest: %v, there %v", err, has(t, bus, "b"))
-		}
-	})
-}
-
-// slowBus takes five seconds until it begins to remove contents.
-type slowBus struct{ cluster.Bus }
-
-type slowBlobs struct{ cluster.Blobs }
-
-func (b slowBus) Blobs() cluster.Blobs { return slowBlobs{b.Bus.Blobs()} }
-
-func (b slowBlobs) Delete(ctx context.Context, digest string) error {
-	time.Sleep(5 * time.Second)
-	return b.Blobs.Delete(ctx, digest)
-}
-
-// TestUploadDuringRemoval uploads contents for a run while those of another one, which are the
-// same, are being removed.
-func TestUploadDuringRemoval(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := simnet.New(1, simnet.Faults{})
-		coordinator, client := net.Host("c-up").Bus(), net.Host("c-client").Bus()
-		upload(t, coordinator, "r-1", "shared", "own")
-		dropped := make(chan error, 2)
-		for _, id := range []string{"r-1", "r-0"} {
-			go func() { dropped <- DropUploads(t.Context(), slowBus{coordinator}, id) }()
-		}
-		time.Sleep(time.Second)
-		upload(t, client, "r-2", "shared")
-		for range 2 {
-			if err := <-dropped; err != nil {
-				t.Error(err)
-			}
-		}
-		if !has(t, client, "shared") || has(t, client, "own") {
-			t.Errorf("shared %v, own %v; want what the other run needs", has(t, client, "shared"), has(t, client, "own"))
-		}
-		if list, err := client.Bucket(cluster.LeadBucket).List(t.Context()); err != nil || len(list) != 0 {
-			t.Errorf("%d records of removals stay (%v)", len(list), err)
-		}
-	})
-}
-
-// TestRemovalsTakeTurns removes the uploads of two runs at a time, one of them by a process that
-// died: nothing is left.
-func TestRemovalsTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := simnet.New(1, simnet.Faults{})
-		bus := net.Host("c-up").Bus()
-		upload(t, bus, "r-1", "shared", "own")
-		upload(t, bus, "r-2", "shared")
-		if _, err := bus.Bucket(cluster.LeadBucket).Put(t.Context(), removalKey, []byte(`{"id":"dead"}`)); err != nil {
-			t.Fatal(err)
-		}
-		dropped := make(chan error, 2)
-		for _, id := range []string{"r-1", "r-2"} {
-			go func() { dropped <- DropUploads(t.Context(), slowBus{bus}, id) }()
-		}
-		for range 2 {
-			if err := <-dropped; err != nil {
-				t.Error(err)
-			}
-		}
-		if has(t, bus, "shared") || has(t, bus, "own") {
-			t.Errorf("shared %v, own %v; want none", has(t, bus, "shared"), has(t, bus, "own"))
 		}
 	})
 }

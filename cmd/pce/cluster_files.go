@@ -13,6 +13,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/uploads"
 )
 
 const (
@@ -215,7 +216,7 @@ func (g *fileGiver) upload(ctx context.Context, run string) ([]job.FileRef, erro
 		}
 		files, digests = append(files, f), append(digests, f.Digest)
 	}
-	if err := job.NoteUploads(ctx, g.bus, job.FilesPrefix+run, digests); err != nil {
+	if err := uploads.Note(ctx, g.bus, job.FilesPrefix+run, digests); err != nil {
 		return nil, err
 	}
 	for i := range files {
@@ -232,7 +233,7 @@ func (g *fileGiver) upload(ctx context.Context, run string) ([]job.FileRef, erro
 func (g *fileGiver) drop(ctx context.Context, run string) {
 	delete(g.given, run)
 	delete(g.last, run)
-	err := job.DropUploads(ctx, g.bus, job.FilesPrefix+run)
+	err := uploads.Drop(ctx, g.bus, job.FilesPrefix+run)
 	for _, prefix := range []string{job.FilesPrefix, job.AsksPrefix} {
 		if err == nil {
 			err = g.bus.Bucket(cluster.RunsBucket).Delete(ctx, prefix+run, 0)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/uploads"
 	"github.com/pce-engine/pce/configs"
 )
 
@@ -147,7 +148,7 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 				return // the run stays queued and can be cancelled, or is worked on
 			}
 		}
-		_ = job.DropUploads(undo, bus, j.ID)
+		_ = uploads.Drop(undo, bus, j.ID)
 	}()
 	s := &submission{Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued}
 	if s.Uploaded, err = uploadMissing(ctx, bus, j, all); err != nil {
@@ -184,7 +185,7 @@ func uploadMissing(ctx context.Context, bus cluster.Bus, j *job.Job, all bool) (
 	if len(missing) == 0 {
 		return 0, nil
 	}
-	if err := job.NoteUploads(ctx, bus, j.ID, digests); err != nil {
+	if err := uploads.Note(ctx, bus, j.ID, digests); err != nil {
 		return 0, err
 	}
 	for _, file := range missing {

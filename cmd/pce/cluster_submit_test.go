@@ -9,6 +9,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/uploads"
 	"github.com/pce-engine/pce/configs"
 )
 
@@ -73,7 +74,7 @@ func TestEnqueueUndo(t *testing.T) {
 				t.Errorf("taken %v: %v", taken, err)
 			}
 			_, _, run := job.GetRun(t.Context(), bus, j.ID)
-			_, note := bus.Bucket(cluster.RunsBucket).Get(t.Context(), job.UploadsPrefix+j.ID)
+			_, note := bus.Bucket(cluster.RunsBucket).Get(t.Context(), uploads.Prefix+j.ID)
 			if (run == nil) != taken || (note == nil) != taken {
 				t.Errorf("taken %v: record %v, note of uploads %v", taken, run, note)
 			}

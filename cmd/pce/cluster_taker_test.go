@@ -16,6 +16,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/simnet"
+	"github.com/pce-engine/pce/cluster/uploads"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
 )
@@ -297,7 +298,7 @@ func TestUploadsEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := job.NoteUploads(t.Context(), bus, id, digests); err != nil {
+			if err := uploads.Note(t.Context(), bus, id, digests); err != nil {
 				t.Fatal(err)
 			}
 		}
