@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/uploads"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/run"
@@ -46,7 +47,7 @@ type Lead struct {
 	Watch func(ctx context.Context, bus cluster.Bus) (watched context.Context, stop func())
 
 	run     *cluster.Run     // nil before Begin
-	blobs   []string         // digests of contents that no other run has
+	noted   []string         // digests of what this run has given the broker, in earlier attempts too; nil: not read yet
 	members []cluster.Member // present at the start; nil: not read yet
 }
 
@@ -102,9 +103,30 @@ func (l *Lead) Gather(ctx context.Context) error {
 func (l *Lead) ShareFile(ctx context.Context, path string) (FileRef, error) {
 	r, err := FileAt(path)
 	if err == nil && !InEveryRoot(l.members, r.Path) {
-		err = r.Upload(ctx, l.Bus.Blobs(), r.Path)
+		if err = l.note(ctx, r.Digest); err == nil {
+			err = r.Upload(ctx, l.Bus.Blobs(), r.Path)
+		}
 	}
 	return r, err
+}
+
+// note says to the broker that this run needs contents, before they are uploaded. They are removed with the note when the run ends:
+// by Close, or by the taker where the attempt that uploaded them could not know of the end.
+func (l *Lead) note(ctx context.Context, digest string) (err error) {
+	if l.noted == nil {
+		if l.noted, err = uploads.Noted(ctx, l.Bus, ledPrefix+l.ID); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(l.noted, digest) {
+		return nil
+	}
+	all := append(slices.Clone(l.noted), digest)
+	if err := uploads.Note(ctx, l.Bus, ledPrefix+l.ID, all); err != nil {
+		return err
+	}
+	l.noted = all
+	return nil
 }
 
 // publish gives the description of the run to the broker as a blob, named by its digest, and
@@ -125,7 +147,9 @@ func (l *Lead) publish(ctx context.Context, model [32]byte, settings any, files 
 	if err != nil {
 		return spec, err
 	}
-	l.blobs = append(l.blobs, digest)
+	if err := l.note(ctx, digest); err != nil {
+		return spec, err
+	}
 	if err := l.Bus.Blobs().Put(ctx, digest, bytes.NewReader(text), int64(len(text))); err != nil {
 		return spec, err
 	}
@@ -212,12 +236,10 @@ func (l *Lead) Close(ctx context.Context, over bool) error {
 		l.run = nil
 	}
 	if over {
-		for _, digest := range l.blobs {
-			if e := l.Bus.Blobs().Delete(ctx, digest); e != nil && !errors.Is(e, cluster.ErrNoRecord) {
-				err = errors.Join(err, e)
-			}
+		if e := uploads.Drop(ctx, l.Bus, ledPrefix+l.ID); e != nil { // the note keeps what is left
+			l.Log.Warn("what was uploaded for the run was not removed", "err", e)
 		}
-		l.blobs = nil
+		l.noted = nil
 	}
 	return err
 }

@@ -45,6 +45,10 @@ const (
 	FilesPrefix  = "files-"  // the answer to such a request
 )
 
+// ledPrefix is before the id of a run in the id of the note of what its leads have uploaded; that of who submitted it has the id alone. No
+// id of a run begins so.
+const ledPrefix = uploads.Prefix + "led-"
+
 // IsSideRecord reports whether a key of cluster.RunsBucket is that of a record beside
 // the status of a run.
 func IsSideRecord(key string) bool {

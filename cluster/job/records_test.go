@@ -18,7 +18,7 @@ func TestRunIDs(t *testing.T) {
 	if !strings.HasPrefix(a, "20260304-050607-") || a >= b || CheckID(a) != nil || NewID(at) == a {
 		t.Errorf("ids %q, %q", a, b)
 	}
-	for _, bad := range []string{"", "a b", "a.b", "../x", "a/b", "ä", strings.Repeat("a", MaxID+1), CancelPrefix + a, "a\n"} {
+	for _, bad := range []string{"", "a b", "a.b", "../x", "a/b", "ä", strings.Repeat("a", MaxID+1), CancelPrefix + a, ledPrefix + a, "a\n"} {
 		if err := CheckID(bad); !errors.Is(err, ErrNoRun) {
 			t.Errorf("CheckID(%q) = %v", bad, err)
 		}

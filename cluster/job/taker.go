@@ -225,12 +225,14 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	return nil
 }
 
-// finish removes a job from the queue, after what was uploaded for it. If that fails
+// finish removes a job from the queue, after what was uploaded for it, by its leads too. If that fails
 // it comes again, and its record says that it is done. The queue is told whatever became of the
 // uploads, and has its time however long these took.
 func (t *Taker) finish(d cluster.Delivery) {
-	if err := uploads.Drop(context.Background(), t.Bus, d.ID()); err != nil {
-		t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
+	for _, id := range []string{d.ID(), ledPrefix + d.ID()} {
+		if err := uploads.Drop(context.Background(), t.Bus, id); err != nil {
+			t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()

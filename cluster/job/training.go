@@ -220,7 +220,9 @@ func (l *Lead) uploadTable(ctx context.Context, ref *sourceRef, src dataset.Sour
 	}
 	defer os.Remove(path)
 	l.Log.Info("uploading rows that lie in no root of all workers", "rows", src.Rows(), "bytes", table.Size)
-	l.blobs = append(l.blobs, table.Digest)
+	if err := l.note(ctx, table.Digest); err != nil {
+		return err
+	}
 	ref.Table = &table
 	return table.Upload(ctx, l.Bus.Blobs(), path)
 }

@@ -3,10 +3,13 @@ package job
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -142,4 +145,81 @@ func TestUploadsStay(t *testing.T) {
 			t.Errorf("the rest: %v, there %v", err, has(t, bus, "b"))
 		}
 	})
+}
+
+// TestLedUploadsEnd ends a run in two attempts: all that its leads have uploaded is removed, by the second one or, where that knows
+// nothing of the first or the run is cancelled or given up before it, by the taker. What another run needs stays.
+func TestLedUploadsEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cancelled, over bool // else the second attempt is set back, too
+	}{"done": {false, true}, "given up": {false, false}, "cancelled": {true, false}} {
+		dir := t.TempDir()
+		shared := func(content string) string {
+			path := filepath.Join(dir, content)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		synctest.Test(t, func(t *testing.T) {
+			bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+			upload(t, bus, "r-2", "rows of two runs")
+			attempt := func(over bool, contents ...string) {
+				l := &Lead{Bus: bus, ID: "r-1", Log: slog.New(slog.DiscardHandler)}
+				for _, c := range contents {
+					if _, err := l.ShareFile(t.Context(), shared(c)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				spec, err := l.publish(t.Context(), [32]byte{}, contents, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Close(t.Context(), over); err != nil {
+					t.Fatal(err)
+				}
+				var body runBody
+				if err := json.Unmarshal(spec.Body, &body); err != nil {
+					t.Fatal(err)
+				}
+				if err := bus.Blobs().Get(t.Context(), body.Description.Digest, io.Discard); (err == nil) == over {
+					t.Errorf("%s: the description after an attempt that is over %v: %v", name, over, err)
+				}
+			}
+			attempt(false, "model", "rows of two runs")
+			if !has(t, bus, "model") {
+				t.Errorf("%s: the model is removed though the run continues", name)
+			}
+			if !tc.cancelled {
+				attempt(tc.over, "profile")
+			}
+			if tc.over && has(t, bus, "model") {
+				t.Errorf("%s: the model of an earlier attempt is left", name)
+			}
+			if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateInterrupted}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+				t.Fatal(err)
+			}
+			if tc.cancelled {
+				if atOnce, err := RequestCancel(t.Context(), bus, "r-1"); !atOnce || err != nil {
+					t.Fatalf("cancel: %v, %v", atOnce, err)
+				}
+			}
+			work(t, bus)
+			wantEmptyQueue(t, bus)
+			for _, content := range []string{"model", "profile"} {
+				if has(t, bus, content) {
+					t.Errorf("%s: the %s is left", name, content)
+				}
+			}
+			if !has(t, bus, "rows of two runs") {
+				t.Errorf("%s: what another run needs is removed", name)
+			}
+			if left, err := uploads.Noted(t.Context(), bus, ledPrefix+"r-1"); len(left) > 0 || err != nil {
+				t.Errorf("%s: the note stays, with %v, %v", name, left, err)
+			}
+		})
+	}
 }
