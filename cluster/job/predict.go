@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
@@ -151,7 +152,7 @@ func (s *forestSubject) Settings(share func(path string) (FileRef, error)) (any,
 }
 
 // Questions are the rows of all files, in order. The first rows are read at once, so that a file
-// without the right columns is told before workers are waited for.
+// without the right columns, or without rows, is told before workers are waited for.
 func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, error) {
 	row, width := s.Features*cellBytes(s.Forest), 8*s.Width(s.query.Result)
 	if row > most || width > most {
@@ -171,7 +172,11 @@ func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, err
 		}
 		q.readers = append(q.readers, r)
 	}
-	if err := q.fill(ctx); err != nil && !errors.Is(err, io.EOF) {
+	err := q.fill(ctx)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %s has no rows", run.ErrOptions, strings.Join(s.query.Data, ", "))
+	}
+	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil

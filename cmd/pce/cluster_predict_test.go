@@ -352,6 +352,7 @@ func TestBadPredictJobs(t *testing.T) {
 		"short":         {"predict", files["single.json"], save("short.csv", "1,2\n3\n"), "prediction", "short.csv:2"},
 		"other columns": {"predict", files["double.txt"], save("names.csv", "a,b,wind\n1,2,3\n"), "prediction", "wind"},
 		"no table":      {"predict", files["double.txt"], save("words.txt", "a b"), "prediction", "text has no columns of numbers"},
+		"no rows":       {"predict", files["double.txt"], save("empty.csv", "a,b,c\n"), "prediction", "empty.csv has no rows"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := encoded(t, r, "run-1", "job.kind="+tt.kind, "job.model="+tt.model, fmt.Sprintf("job.data=[%q]", tt.rows), "job.result="+tt.result)
