@@ -27,6 +27,8 @@ type Member struct {
 // compute other numbers from the same orders, which nothing else would tell, as parts of one result come from all workers.
 func (m *Member) Refused(build string) string {
 	switch {
+	case m.Version == "" && m.Trouble != "": // its record could not be read
+		return m.Trouble
 	case m.Version != Protocol:
 		return fmt.Sprintf("it speaks version %s of the protocol, this is %s; give all members the same version of pce", m.Version, Protocol)
 	case m.Build != "" && build != "" && m.Build != build:

@@ -13,8 +13,8 @@ import (
 	"github.com/pce-engine/pce/cluster/simnet"
 )
 
-// TestGatherRefuses waits for a worker where there are two of other versions: the log says once of each why the wait goes beyond
-// it, and both are left out.
+// TestGatherRefuses waits for a worker where there are two of other versions and one whose record cannot be read: the log says once of each why the
+// wait goes beyond it, and all are left out.
 func TestGatherRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := simnet.New(1, simnet.Faults{})
@@ -32,6 +32,9 @@ func TestGatherRefuses(t *testing.T) {
 			for range 4 { // records last as long as a lease
 				register(cluster.Member{ID: "w0", Version: "0", Build: "v2"})
 				register(cluster.Member{ID: "w1", Version: cluster.Protocol, Build: "v1"})
+				if _, err := bus.Bucket(cluster.MembersBucket).Put(t.Context(), "w3", []byte(`{"id":"w3","threads":"many"}`)); err != nil {
+					t.Error(err)
+				}
 				time.Sleep(simnet.Lease / 2)
 			}
 			register(cluster.Member{ID: "w2", Version: cluster.Protocol, Build: "v2"})
@@ -44,7 +47,7 @@ func TestGatherRefuses(t *testing.T) {
 		if len(l.members) != 1 || l.members[0].ID != "w2" {
 			t.Errorf("gathered %v", l.members)
 		}
-		for _, want := range []string{"worker=w0 err=\"it speaks version 0 of the protocol", "worker=w1 err=\"it is pce v1, this is v2; give all members the same version of pce"} {
+		for _, want := range []string{"worker=w0 err=\"it speaks version 0 of the protocol", "worker=w1 err=\"it is pce v1, this is v2; give all members the same version of pce", "worker=w3 err=\"its record cannot be read"} {
 			if strings.Count(log.String(), want) != 1 {
 				t.Errorf("want %s once in:\n%s", want, &log)
 			}

@@ -23,6 +23,7 @@ const (
 	StateFailed      = "failed"
 	StateCancelled   = "cancelled"
 	StateInterrupted = "interrupted"
+	StateUnreadable  = "unreadable" // of ListRuns alone: nothing is known of the run
 )
 
 // Record is a record of cluster.RunsBucket: the status of a run, and how it
@@ -106,7 +107,8 @@ func PutRun(ctx context.Context, bus cluster.Bus, r *Record) error {
 	return err
 }
 
-// ListRuns reads the records of all runs.
+// ListRuns reads the records of all runs. One that cannot be read, as of another version of pce, is in StateUnreadable, with the reason as
+// its error, and hides no other.
 func ListRuns(ctx context.Context, bus cluster.Bus) ([]Record, error) {
 	records, err := bus.Bucket(cluster.RunsBucket).List(ctx)
 	if err != nil {
@@ -119,31 +121,31 @@ func ListRuns(ctx context.Context, bus cluster.Bus) ([]Record, error) {
 		}
 		var r Record
 		if err := json.Unmarshal(rec.Value, &r); err != nil {
-			return nil, fmt.Errorf("%w: the record of run %s cannot be read: %v; is another version of pce in the cluster?", cluster.ErrCluster, rec.Key, err)
+			r = Record{RunStatus: cluster.RunStatus{Run: rec.Key, State: StateUnreadable, Error: unreadable(err)}}
 		}
 		out = append(out, r)
 	}
 	return out, nil
 }
 
-// Records decodes a bucket of a cluster.
-func Records[T any](ctx context.Context, b cluster.Bucket) ([]T, error) {
-	records, err := b.List(ctx)
+// unreadable is what is said of a record that cannot be read.
+func unreadable(err error) string {
+	return fmt.Sprintf("its record cannot be read: %v; is another version of pce in the cluster?", err)
+}
+
+// Members lists the workers of a cluster. One whose record cannot be read has its ID and the trouble alone, and no run takes it.
+func Members(ctx context.Context, bus cluster.Bus) ([]cluster.Member, error) {
+	records, err := bus.Bucket(cluster.MembersBucket).List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]T, len(records))
+	out := make([]cluster.Member, len(records))
 	for i, r := range records {
 		if err := json.Unmarshal(r.Value, &out[i]); err != nil {
-			return nil, fmt.Errorf("%w: record %s cannot be read: %v; is another version of pce in the cluster?", cluster.ErrCluster, r.Key, err)
+			out[i] = cluster.Member{ID: r.Key, Trouble: unreadable(err)}
 		}
 	}
 	return out, nil
-}
-
-// Members lists the workers of a cluster.
-func Members(ctx context.Context, bus cluster.Bus) ([]cluster.Member, error) {
-	return Records[cluster.Member](ctx, bus.Bucket(cluster.MembersBucket))
 }
 
 // InEveryRoot reports whether a path lies in a root of every member; false if

@@ -36,8 +36,8 @@ func (b brokenBus) Bucket(name string) cluster.Bucket { return brokenBucket{b.Bu
 
 func (brokenBucket) List(context.Context) ([]cluster.Record, error) { return nil, errList }
 
-// TestListRuns reads the records of all runs, without those beside them. Where they cannot be read, that is not the same as
-// having no runs.
+// TestListRuns reads the records of all runs, without those beside them. One that cannot be read is named and hides none. Where none can be
+// read, that is not the same as having no runs.
 func TestListRuns(t *testing.T) {
 	bus := simnet.New(1, simnet.Faults{}).Host("c").Bus()
 	if err := errors.Join(PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "a"}}), uploads.Note(t.Context(), bus, "b", nil)); err != nil {
@@ -45,6 +45,13 @@ func TestListRuns(t *testing.T) {
 	}
 	if runs, err := ListRuns(t.Context(), bus); err != nil || len(runs) != 1 || runs[0].Run != "a" {
 		t.Errorf("runs %+v, error %v; want run a alone", runs, err)
+	}
+	if _, err := bus.Bucket(cluster.RunsBucket).Put(t.Context(), "c", []byte(`{"run":"c","step":"many"}`)); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := ListRuns(t.Context(), bus)
+	if err != nil || len(runs) != 2 || runs[0].Run != "a" || runs[1].Run != "c" || runs[1].State != StateUnreadable || !strings.Contains(runs[1].Error, "its record cannot be read") {
+		t.Errorf("runs %+v, error %v; want run a, and c that cannot be read", runs, err)
 	}
 	if runs, err := ListRuns(t.Context(), brokenBus{bus}); !errors.Is(err, errList) {
 		t.Errorf("runs %+v, error %v; want %v", runs, err, errList)

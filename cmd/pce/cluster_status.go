@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,7 +63,7 @@ type workerStatus struct {
 	Threads  int    `json:"threads"`
 	Alive    bool   `json:"alive"`
 	Stopping bool   `json:"stopping"`
-	Unfit    string `json:"unfit,omitempty"` // why it takes no part in the run that is worked on
+	Unfit    string `json:"unfit,omitempty"` // why it takes no part in the run that is worked on, or in any
 	// Ways says how it reaches the others with bulk data: unix or tcp+tls.
 	Ways map[string]string `json:"ways,omitempty"`
 }
@@ -137,7 +138,7 @@ func describeCluster(members []cluster.Member, lead *cluster.Holder, jobs []job.
 	for _, m := range members {
 		known[m.ID] = true
 		s.Workers = append(s.Workers, workerStatus{
-			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping, Unfit: unfit[m.ID], Ways: m.Ways,
+			ID: m.ID, Device: m.Device, Shards: latest.Shards[m.ID], Host: m.Host, PID: m.PID, Threads: m.Threads, Alive: true, Stopping: m.Stopping, Unfit: cmp.Or(unfit[m.ID], m.Trouble), Ways: m.Ways,
 		})
 	}
 	for id, n := range latest.Shards {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -193,4 +194,27 @@ func TestStatusLead(t *testing.T) {
 	if _, err := readLead(t.Context(), bus); !errors.Is(err, cluster.ErrCluster) {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
+}
+
+// TestStatusUnreadable wants the status of a cluster in which a record of a run and one of a worker cannot be read: it has all others,
+// and names these.
+func TestStatusUnreadable(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		queued(t, bus, "r-1")
+		for key, bucket := range map[string]string{"r-2": cluster.RunsBucket, "w-2": cluster.MembersBucket} {
+			if _, err := bus.Bucket(bucket).Put(t.Context(), key, []byte(`["another version"]`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := readStatus(t.Context(), bus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := s.table()
+		for _, want := range []string{`r-1 .* queued`, `r-2 .* unreadable .* its record cannot be read: json`, `w-2 .* takes no part: its record cannot be read: json`} {
+			if !regexp.MustCompile(want).MatchString(table) {
+				t.Errorf("no %q in\n%s", want, table)
+			}
+		}
+	})
 }
