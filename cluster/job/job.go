@@ -186,6 +186,14 @@ func (r *Runner) Do(ctx context.Context, id string, text []byte) error {
 	return err
 }
 
+// Forget removes the answers of a run that has ended without a result: none of the rows is asked about in its name any more.
+func (r *Runner) Forget(id string) error {
+	if err := CheckID(id); err != nil {
+		return nil // nothing was made for it
+	}
+	return removeAnswers(filepath.Join(r.Dir, "runs", id))
+}
+
 // do sees a job through: it parses what is in the queue, removes files of earlier jobs, and has
 // the job's kind lead it in a directory of its own. An error that matches cluster.ErrJob means
 // that trying again is of no use.

@@ -123,10 +123,12 @@ func numbers(kept io.Reader, rows int64, err *error) iter.Seq[float64] {
 func (j *journal) close() error { return errors.Join(j.save(), j.f.Close()) }
 
 // remove closes and removes the files.
-func (j *journal) remove() error {
-	err := j.f.Close()
+func (j *journal) remove() error { return errors.Join(j.f.Close(), removeAnswers(j.dir)) }
+
+// removeAnswers removes the files of answers that are not complete, if there are any.
+func removeAnswers(dir string) (err error) {
 	for _, name := range []string{JournalFile, AnswersFile} {
-		if e := os.Remove(filepath.Join(j.dir, name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		if e := os.Remove(filepath.Join(dir, name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}

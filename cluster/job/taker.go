@@ -35,6 +35,8 @@ type Taker struct {
 	// Code is the exit code that the record of a run keeps: of the state in which it
 	// was left, and of the error with which it failed.
 	Code func(state string, err error) int
+	// Over is called with each run that has ended and will not continue, as Runner.Forget is; may be nil.
+	Over func(id string) error
 	// Pause is how long the taker waits after the n-th setback in a row; nil: from half
 	// a second to half a minute.
 	Pause func(n int) time.Duration
@@ -225,10 +227,15 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	return nil
 }
 
-// finish removes a job from the queue, after what was uploaded for it, by its leads too. If that fails
+// finish removes a job from the queue, after what only a run that continues needs: what was uploaded for it, by its leads too. If that fails
 // it comes again, and its record says that it is done. The queue is told whatever became of the
 // uploads, and has its time however long these took.
 func (t *Taker) finish(d cluster.Delivery) {
+	if t.Over != nil {
+		if err := t.Over(d.ID()); err != nil {
+			t.Log.Warn("what the run would have continued from was not removed", "run", d.ID(), "err", err)
+		}
+	}
 	for _, id := range []string{d.ID(), ledPrefix + d.ID()} {
 		if err := uploads.Drop(context.Background(), t.Bus, id); err != nil {
 			t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)

@@ -2,8 +2,12 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,4 +85,51 @@ func TestTakenOver(t *testing.T) {
 			t.Errorf("record %+v, %v; the job was done or given back %d times, want none", r, err, ends)
 		}
 	})
+}
+
+// TestAnswersForgotten wants the answers of a job that failed to be removed, and those of one that was left unfinished to stay.
+func TestAnswersForgotten(t *testing.T) {
+	for name, failed := range map[string]bool{"failed": true, "left unfinished": false} {
+		r := &Runner{Dir: t.TempDir()}
+		dir := filepath.Join(r.Dir, "runs", "r-1")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+			if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+				t.Fatal(err)
+			}
+			tk := &Taker{
+				Bus: bus, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 1 }, Over: r.Forget,
+				Run: func(ctx context.Context, _ string, _ []byte) error {
+					j, err := openJournal(dir)
+					if err == nil {
+						err = errors.Join(j.append([]byte("answer"), 1), j.close())
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					if failed {
+						return cluster.ErrDead
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if unfinished, err := tk.Work(ctx); unfinished == failed || err != nil {
+				t.Errorf("%s: work = %v, %v", name, unfinished, err)
+			}
+		})
+		for _, file := range []string{AnswersFile, JournalFile} {
+			if _, err := os.Stat(filepath.Join(dir, file)); errors.Is(err, fs.ErrNotExist) != failed {
+				t.Errorf("%s: %s: %v", name, file, err)
+			}
+		}
+	}
+	if err := (&Runner{Dir: t.TempDir()}).Forget("r-2"); err != nil {
+		t.Errorf("a run without answers: %v", err)
+	}
 }
