@@ -54,6 +54,7 @@ type Worker struct {
 	layout Layout
 	info   SessionInfo
 	busy   int                // operations that have not been done
+	todo   []func()           // those that ops has no room for
 	cancel context.CancelFunc // ends loading or an exchange
 
 	term    Term
@@ -248,6 +249,7 @@ func (w *Worker) loop(ctx, live context.Context) {
 		case <-grace:
 			return
 		}
+		w.hand()
 		w.next(live)
 		w.flush()
 		if w.leaving && w.busy == 0 && (w.ex == nil || w.exDone) {
@@ -257,12 +259,26 @@ func (w *Worker) loop(ctx, live context.Context) {
 	}
 }
 
-// do has the executor run an operation on the session, then the rest in the loop.
+// do has the executor run an operation on the session, then the rest in the loop. It does not wait: each term adds operations, and a
+// worker that is stuck in one is still to say that it lives, and to leave when it is told to.
 func (w *Worker) do(op func() error, then func(error)) {
 	w.busy++
-	w.ops <- func() {
+	w.todo = append(w.todo, func() {
 		err := op()
 		w.after <- func() { then(err) }
+	})
+	w.hand()
+}
+
+// hand gives the executor as many operations as it has room for.
+func (w *Worker) hand() {
+	for len(w.todo) > 0 {
+		select {
+		case w.ops <- w.todo[0]:
+			w.todo = w.todo[1:]
+		default:
+			return
+		}
 	}
 }
 
