@@ -235,7 +235,7 @@ func (r *Run) Close(ctx context.Context) error {
 	select {
 	case r.calls <- func() {
 		for _, w := range r.workers {
-			r.send(w, &releaseOrder{})
+			r.send(w, &releaseOrder{Over: true})
 		}
 		close(done)
 	}:

@@ -54,8 +54,11 @@ type commitOrder struct {
 	MovedIn Term    `json:"moved_in"`
 }
 
-// releaseOrder has a worker forget a run.
-type releaseOrder struct{}
+// releaseOrder has a worker forget a run. One that is over is not computed for to the end of a shard; else the worker is given up alone, and
+// comes back when it has finished what it is at.
+type releaseOrder struct {
+	Over bool `json:"over,omitempty"`
+}
 
 // memberRef is a member of a term, and how the others reach it.
 type memberRef struct {

@@ -79,7 +79,9 @@ type Worker struct {
 	unreportedTime time.Duration       // that they took
 	told           time.Time           // of the last report
 	queue          []lease
-	current        int // shard in work; -1: none
+	current        int                // shard in work; -1: none
+	currentRun     string             // that it is of
+	drop           context.CancelFunc // ends it
 	leaving        bool
 
 	stats stats
@@ -344,6 +346,9 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 		return
 	case *releaseOrder:
 		if w.spec != nil && w.spec.Run == m.Run {
+			if b.Over {
+				w.quit("")
+			}
 			w.unload()
 			w.spec, w.state, w.err = nil, idle, nil
 		}

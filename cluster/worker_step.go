@@ -103,6 +103,8 @@ func (w *Worker) next(ctx context.Context) {
 	l := w.queue[0]
 	w.queue, w.current = w.queue[1:], l.shard
 	sess, t, round, era := w.sess, w.task, w.round, w.era
+	computing, drop := context.WithCancel(ctx)
+	w.currentRun, w.drop = w.spec.Run, drop
 	span := t.span(l.shard)
 	var result shardResult
 	var answer []byte
@@ -117,9 +119,10 @@ func (w *Worker) next(ctx context.Context) {
 		if ahead != nil {
 			sess.Prepare(t.Step, *ahead)
 		}
-		result, answer, err = compute(ctx, sess, &t, span, l.request)
+		result, answer, err = compute(computing, sess, &t, span, l.request)
 		return err
 	}, func(err error) {
+		drop()
 		if sess != w.sess { // the run is gone
 			w.current = -1
 			return
@@ -152,6 +155,13 @@ func (w *Worker) next(ctx context.Context) {
 		}
 		w.unreported, w.unreportedTime = append(w.unreported, l.shard), w.unreportedTime+took
 	})
+}
+
+// quit ends the shard in work, unless it is of the given run: none wants its result.
+func (w *Worker) quit(but string) {
+	if w.current >= 0 && w.currentRun != but {
+		w.drop()
+	}
 }
 
 func compute(ctx context.Context, sess Session, t *task, span dataset.Span, request []byte) (shardResult, []byte, error) {

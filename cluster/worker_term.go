@@ -13,6 +13,7 @@ func (w *Worker) prepare(ctx context.Context, spec *Spec) {
 		return
 	}
 	w.tried = time.Now()
+	w.quit(spec.Run)
 	w.unload()
 	w.spec, w.state, w.err, w.final = spec, loading, nil, false
 	loadCtx, cancel := context.WithCancel(ctx)
