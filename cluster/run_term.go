@@ -15,10 +15,14 @@ func (r *Run) newLead(fence uint64) {
 		return
 	}
 	r.term = Term{Fence: fence}
+	r.rounds = max(r.rounds, roundsBefore(fence))
 	if r.started {
 		r.newTerm("the lead was taken anew")
 	}
 }
+
+// roundsBefore is above the rounds of all coordinators that had the lead before: workers take an older round for the past.
+func roundsBefore(fence uint64) int64 { return int64(fence) << 24 }
 
 // newTerm begins a term with all workers that are fit.
 func (r *Run) newTerm(why string) {
@@ -96,6 +100,13 @@ func (r *Run) enrolled(w *workerInfo, m *message, b *enrolledReport) {
 	held, err := decodeResults(flowTask, m.Payload)
 	if err != nil {
 		r.log.Warn("message refused", "worker", w.ID, "err", err)
+		return
+	}
+	if rd := r.round; rd != nil && m.Round > rd.id && m.Round <= r.rounds {
+		// Another coordinator has led the run between two leads of this one, in rounds of its own.
+		r.rounds++
+		rd.id = r.rounds
+		r.newTerm(w.ID + " has worked for another coordinator")
 		return
 	}
 	if r.round != nil && m.Round == r.round.id && r.round.task.Kind == flowTask {
