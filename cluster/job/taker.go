@@ -97,11 +97,16 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	log.Info("run taken", "attempt", d.Attempt())
 	watched, end := WatchCancel(mine, t.Bus, id)
 	defer end()
-	if old, _, err := GetRun(ctx, t.Bus, id); err == nil && old.Ended() && old.State != StateCancelled {
+	old, _, err := GetRun(ctx, t.Bus, id)
+	switch {
+	case err == nil && old.State == StateCancelled: // by a client, or here, and the queue did not learn of it
+		err = ErrCancelled
+	case err == nil && old.Ended():
 		t.finish(d) // it was done before, only the queue did not learn of it
 		return false
+	default:
+		err = t.insist(watched, id, d.Job(), log)
 	}
-	err := t.insist(watched, id, d.Job(), log)
 	end()
 	if err != nil && errors.Is(context.Cause(mine), cluster.ErrConflict) {
 		log.Warn("run left to another coordinator, which has taken it over", "err", err)

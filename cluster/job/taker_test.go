@@ -133,3 +133,29 @@ func TestAnswersForgotten(t *testing.T) {
 		t.Errorf("a run without answers: %v", err)
 	}
 }
+
+// TestCancelledStays has the job of a run come that was cancelled and recorded so, whose end the queue did not learn: it is not run.
+func TestCancelledStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateCancelled}, Code: 130}); err != nil {
+			t.Fatal(err)
+		}
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		tk := &Taker{
+			Bus: bus, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 130 },
+			Run: func(context.Context, string, []byte) error { t.Error("a run that was cancelled is run"); return nil },
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if unfinished, err := tk.Work(ctx); unfinished || err != nil {
+			t.Errorf("work = %v, %v", unfinished, err)
+		}
+		if r, _, err := GetRun(t.Context(), bus, "r-1"); err != nil || r.State != StateCancelled || r.Code != 130 {
+			t.Errorf("record %+v, %v", r, err)
+		}
+		wantEmptyQueue(t, bus)
+	})
+}
