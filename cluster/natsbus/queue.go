@@ -234,8 +234,8 @@ func (q *queue) Dead(ctx context.Context) ([]cluster.DeadLetter, error) {
 	var list []cluster.DeadLetter
 	_, err := q.bus.walk(ctx, deadStream, deadSubject, 0, func(m stored) (bool, error) {
 		var letter cluster.DeadLetter
-		if err := json.Unmarshal(m.Data, &letter); err != nil {
-			return false, fmt.Errorf("%w: dead letter %d cannot be read: %v", cluster.ErrCluster, m.Sequence, err)
+		if err := json.Unmarshal(m.Data, &letter); err != nil { // any client may have written it; it must not hide the others
+			letter = cluster.DeadLetter{Shard: -1, Reason: fmt.Sprintf("dead letter %d cannot be read: %v", m.Sequence, err)}
 		}
 		list = append(list, letter)
 		return true, nil

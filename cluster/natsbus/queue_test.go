@@ -1,6 +1,8 @@
 package natsbus
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +37,28 @@ func TestNamelessJob(t *testing.T) {
 		}
 		if err != nil || pause(ctx, try) != nil {
 			t.Fatalf("a job is left in the queue: %v", err)
+		}
+	}
+}
+
+// TestStrangeLetter writes a dead letter that is none, as any client may: the others are read, and it is named.
+func TestStrangeLetter(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	b := connect(t, Options{URLs: broker.URL()})
+	ctx := within(t, time.Minute)
+	for _, text := range []string{`{"run":"r-1","shard":4}`, `"r-2"`, `{"run":"r-3","shard":"five"}`} {
+		if _, _, err := b.publish(ctx, &nats.Msg{Subject: deadSubject, Data: []byte(text), Header: nats.Header{idHeader: {text}}}, quick); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead, err := b.Jobs().Dead(ctx)
+	if err != nil || len(dead) != 3 || dead[0].Run != "r-1" || dead[0].Shard != 4 {
+		t.Fatalf("dead letters %+v, %v", dead, err)
+	}
+	for i, letter := range dead[1:] {
+		if want := fmt.Sprintf("dead letter %d cannot be read", i+2); letter.Run != "" || letter.Shard != -1 || !strings.Contains(letter.Reason, want) {
+			t.Errorf("%+v, want one with %q", letter, want)
 		}
 	}
 }
