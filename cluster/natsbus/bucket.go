@@ -97,38 +97,6 @@ func (m stored) vacant() bool {
 	return m.header.Get(operationHeader) != "" || m.header.Get(idHeader) == "" || m.header.Get(streamHeader) != ""
 }
 
-func (k *bucket) List(ctx context.Context) ([]cluster.Record, error) {
-	if k.err != nil {
-		return nil, k.err
-	}
-	at := map[string]int{}
-	var list []cluster.Record
-	_, err := k.bus.walk(ctx, k.stream, k.prefix+">", 0, func(m stored) (bool, error) {
-		key := k.key(m.Subject)
-		r := cluster.Record{Key: key, Value: m.Data, Revision: m.Sequence}
-		i, again := at[key]
-		switch {
-		case m.vacant() && again: // while it was walked
-			last := len(list) - 1
-			at[list[last].Key] = i
-			list[i] = list[last]
-			list = list[:last]
-			delete(at, key)
-		case m.vacant():
-		case again:
-			list[i] = r
-		default:
-			at[key] = len(list)
-			list = append(list, r)
-		}
-		return true, nil
-	})
-	if err != nil {
-		return nil, k.wrap("*", err)
-	}
-	return list, nil
-}
-
 func (k *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return k.write(ctx, key, value, newWrite())
 }

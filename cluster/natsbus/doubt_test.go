@@ -24,6 +24,7 @@ type lossy struct {
 	mu       sync.Mutex
 	deaf     bool   // what the broker says is lost
 	trigger  string // deaf once the bus says this
+	said     []byte // by the bus while it is deaf
 	conns    []net.Conn
 }
 
@@ -72,6 +73,9 @@ func (p *lossy) pipe(to, from net.Conn, asks bool) {
 		if asks && p.trigger != "" && bytes.Contains(b[:n], []byte(p.trigger)) {
 			p.deaf, p.trigger = true, ""
 		}
+		if p.deaf && asks {
+			p.said = append(p.said, b[:n]...)
+		}
 		lost := p.deaf && !asks
 		p.mu.Unlock()
 		if lost {
@@ -97,7 +101,7 @@ func (p *lossy) cut() {
 	for _, c := range p.conns {
 		_ = c.Close()
 	}
-	p.conns, p.deaf, p.trigger = nil, false, ""
+	p.conns, p.deaf, p.trigger, p.said = nil, false, "", nil
 }
 
 // TestLostAnswers has the broker carry out a request whose answer is lost.

@@ -229,19 +229,3 @@ func (q *queue) Bury(ctx context.Context, letter cluster.DeadLetter) error {
 	}
 	return nil
 }
-
-func (q *queue) Dead(ctx context.Context) ([]cluster.DeadLetter, error) {
-	var list []cluster.DeadLetter
-	_, err := q.bus.walk(ctx, deadStream, deadSubject, 0, func(m stored) (bool, error) {
-		var letter cluster.DeadLetter
-		if err := json.Unmarshal(m.Data, &letter); err != nil { // any client may have written it; it must not hide the others
-			letter = cluster.DeadLetter{Shard: -1, Reason: fmt.Sprintf("dead letter %d cannot be read: %v", m.Sequence, err)}
-		}
-		list = append(list, letter)
-		return true, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("dead letters: %w", err)
-	}
-	return list, nil
-}

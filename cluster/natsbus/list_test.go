@@ -1,0 +1,58 @@
+package natsbus
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+)
+
+// TestListAtOnce lists records of a broker whose answers do not come: many are asked for before the first answer, so that a list over
+// a slow line does not take a round trip for each.
+func TestListAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	proxy := newLossy(t, broker)
+	direct := connect(t, Options{URLs: broker.URL()})
+	b := connect(t, Options{URLs: proxy.listener.Addr().String()})
+	ctx := within(t, 3*time.Minute)
+	const records = 3 * readsAtOnce
+	for i := range records {
+		if _, err := direct.Bucket(cluster.RunsBucket).Put(ctx, fmt.Sprintf("r-%d-client", i), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asks := "STREAM.MSG.GET." + runsStream
+	proxy.deafenAt(asks)
+	listed := make(chan error, 1)
+	go func() {
+		list, err := b.Bucket(cluster.RunsBucket).List(ctx)
+		if err == nil && len(list) != records {
+			err = fmt.Errorf("%d records, want %d", len(list), records)
+		}
+		listed <- err
+	}()
+	for try := 0; proxy.asked(asks) < readsAtOnce; try++ {
+		select {
+		case err := <-listed:
+			t.Fatalf("the list ends with %v after %d questions without an answer, want %d at a time", err, proxy.asked(asks), readsAtOnce)
+		default:
+		}
+		if err := pause(ctx, try); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.cut()
+	if err := <-listed; err != nil {
+		t.Error(err)
+	}
+}
+
+// asked counts how often the bus has said something while it was deaf.
+func (p *lossy) asked(what string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Count(p.said, []byte(what))
+}
