@@ -154,7 +154,7 @@ func (s *forestSubject) Settings(share func(path string) (FileRef, error)) (any,
 // Questions are the rows of all files, in order. The first rows are read at once, so that a file
 // without the right columns, or without rows, is told before workers are waited for.
 func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, error) {
-	row, width := s.Features*cellBytes(s.Forest), 8*s.Width(s.query.Result)
+	row, width := s.Features*cellBytes(s.Forest), 8*max(1, s.Width(s.query.Result)) // a forest without trees has rows without leaves
 	if row > most || width > most {
 		return nil, fmt.Errorf("a row takes %d bytes, the answer about it %d and a message %d; give the broker a larger max_payload", row, width, most)
 	}

@@ -231,3 +231,40 @@ func TestLoadPredict(t *testing.T) {
 		}
 	}
 }
+
+// TestNoTrees asks a forest without trees for leaves: each row has none, and the result a line for each, as pce predict prints.
+func TestNoTrees(t *testing.T) {
+	f := stump(forest.Float64)
+	f.Trees = nil
+	m, err := pce.NewForest(f, pce.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := subjectOf(t, f, forest.Leaves, "1,2\n3,4\n") // of two files
+	q, err := s.Questions(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	request, rows, err := q.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := (&predictAnswerer{model: m, what: forest.Leaves}).Answer(t.Context(), request)
+	if err != nil || len(answer) > 0 {
+		t.Fatalf("an answer of %d bytes, %v", len(answer), err)
+	}
+	a := s.Answers(nil)
+	kept, err := a.Keep(answer, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "out.csv")
+	if err := a.Write(t.Context(), path, strings.NewReader(string(kept)), 4); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "\n\n\n\n" {
+		t.Errorf("%q, %v; want four lines", text, err)
+	}
+}

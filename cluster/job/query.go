@@ -304,6 +304,11 @@ func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, r
 		}
 		var broken error
 		row := make([]float64, 0, a.width)
+		for n := int64(0); a.width == 0 && n < rows; n++ {
+			if err := dst.Write(row); err != nil {
+				return err
+			}
+		}
 		for x := range numbers(kept, rows*int64(a.width), &broken) {
 			if row = append(row, x); len(row) < a.width {
 				continue
