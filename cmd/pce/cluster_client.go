@@ -54,35 +54,40 @@ with --credentials. To withdraw the key, remove the file below DIR.`,
 // watchClients lets clients in whose keys appear in a directory while the cluster runs,
 // and keeps those out whose keys are removed.
 func watchClients(ctx context.Context, dir string, workers int, admit func([]natsbus.Seat) error, log *slog.Logger) (stop func()) {
-	last := keyFiles(dir)
+	last, told := keyFiles(dir), ""
 	return periodic.Start(ctx, clientsInterval, func(context.Context) {
 		now := keyFiles(dir)
 		if slices.Equal(now, last) {
 			return
 		}
-		last = now
 		seats, err := natsbus.NewSeats(dir, workers)
 		if err == nil {
 			err = admit(seats)
 		}
-		if err != nil {
-			log.Warn("the keys have changed, and the broker has not taken them", "dir", dir, "err", err)
+		if err != nil { // a file may be half written; it is tried at the next look too
+			if told != err.Error() {
+				told = err.Error()
+				log.Warn("the keys have changed, and the broker has not taken them", "dir", dir, "err", err)
+			}
 			return
 		}
+		last, told = now, ""
 		log.Info("the keys have changed", "dir", dir, "seats", len(seats))
 	})
 }
 
-// keyFiles lists the keys in a directory.
-func keyFiles(dir string) (names []string) {
+// keyFiles lists the keys in a directory, each with what changes when its file does.
+func keyFiles(dir string) (list []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".nk") && !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, e.Name())
+			if info, err := e.Info(); err == nil { // else it has just gone
+				list = append(list, fmt.Sprint(e.Name(), info.Mode(), info.Size(), info.ModTime()))
+			}
 		}
 	}
-	return names
+	return list
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster/natsbus"
+)
+
+// TestWatchClients puts the key of a client where a running cluster finds it, first cut short as by a copy that is not done: it is
+// refused once, and taken when it is whole. A file that is replaced by that of another key is taken, too.
+func TestWatchClients(t *testing.T) {
+	dir, other := filepath.Join(t.TempDir(), "seats"), t.TempDir()
+	if _, err := natsbus.NewSeats(dir, 1); err != nil {
+		t.Fatal(err)
+	}
+	var keys [2][]byte
+	for i := range keys {
+		file, err := natsbus.NewClient(filepath.Join(other, string(rune('a'+i))), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys[i], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var admitted []string // public keys of alice
+		stop := watchClients(t.Context(), dir, 1, func(seats []natsbus.Seat) error {
+			for _, s := range seats {
+				if s.Name == "alice" {
+					admitted = append(admitted, s.Key)
+				}
+			}
+			return nil
+		}, slog.New(slog.NewTextHandler(&log, nil)))
+		for i, step := range []struct {
+			text []byte
+			want int
+		}{{keys[0][:9], 0}, {keys[0], 1}, {keys[0], 1}, {keys[1], 2}} {
+			if i != 2 {
+				file := filepath.Join(dir, "alice.nk")
+				if err := os.WriteFile(file, step.text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				at := time.Unix(int64(1e9+i), 0) // the clock of the file system may stand still
+				if err := os.Chtimes(file, at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(3500 * time.Millisecond)
+			synctest.Wait()
+			if len(admitted) != step.want {
+				t.Fatalf("step %d: admitted %d times, want %d; the log says\n%s", i, len(admitted), step.want, &log)
+			}
+		}
+		stop()
+		if admitted[0] == admitted[1] {
+			t.Error("the second key is not that of its file")
+		}
+		if n := strings.Count(log.String(), "has not taken them"); n != 1 {
+			t.Errorf("refused %d times, want once:\n%s", n, &log)
+		}
+	})
+}
