@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/pce-engine/pce/cluster"
@@ -40,4 +41,16 @@ func Over(ctx context.Context, err error) bool {
 		return errors.Is(context.Cause(ctx), ErrCancelled)
 	}
 	return !IsSetback(err)
+}
+
+// maxText bounds the text of an error in a record or a dead letter, which has to fit a message of the broker.
+const maxText = 16 << 10
+
+// textOf returns the text of an error, the beginning of one that is very long.
+func textOf(err error) string {
+	text := err.Error()
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + fmt.Sprintf(" ... (%d bytes)", len(text))
 }

@@ -160,7 +160,7 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 		}
 		if count++; count > MaxSetbacks {
 			err = fmt.Errorf("%w: given up after %d setbacks without progress, the last one: %w", cluster.ErrCluster, count, err)
-			letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: err.Error(), Time: time.Now().UTC()}
+			letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: textOf(err), Time: time.Now().UTC()}
 			if e := t.Bus.Jobs().Bury(ctx, letter); e != nil {
 				log.Error("dead letter not written", "err", e)
 			}
@@ -212,7 +212,7 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)
 	level := slog.LevelInfo
 	if cause != nil {
-		r.Error, level = cause.Error(), slog.LevelError
+		r.Error, level = textOf(cause), slog.LevelError
 	}
 	if err := PutRun(ctx, t.Bus, &r); err != nil || !r.Ended() {
 		return err

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
@@ -157,5 +159,34 @@ func TestCancelledStays(t *testing.T) {
 			t.Errorf("record %+v, %v", r, err)
 		}
 		wantEmptyQueue(t, bus)
+	})
+}
+
+// TestEndRecorded fails a run with an error that is longer than a message of the broker: the end is recorded with its beginning, and
+// the job does not come once more.
+func TestEndRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		attempts := 0
+		tk := &Taker{
+			Bus: bus, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 1 },
+			Run: func(context.Context, string, []byte) error {
+				attempts++
+				time.Sleep(time.Second)
+				return fmt.Errorf("%w: %s", cluster.ErrDead, strings.Repeat("ä", simnet.MaxPayload))
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if unfinished, err := tk.Work(ctx); unfinished || err != nil {
+			t.Errorf("work = %v, %v", unfinished, err)
+		}
+		r, _, err := GetRun(t.Context(), bus, "r-1")
+		if attempts != 1 || err != nil || r.State != StateFailed || !strings.HasPrefix(r.Error, cluster.ErrDead.Error()+": ää") || !utf8.ValidString(r.Error) {
+			t.Errorf("%d attempts, record %.200v, %v; want one attempt that failed", attempts, r, err)
+		}
 	})
 }
