@@ -78,6 +78,9 @@ func CheckID(id string) error {
 	return nil
 }
 
+// errUnreadable says that a record is there and is not what this version reads.
+var errUnreadable = errors.New("cannot be read")
+
 // GetRun reads the record of a run.
 func GetRun(ctx context.Context, bus cluster.Bus, id string) (Record, uint64, error) {
 	var r Record
@@ -92,7 +95,7 @@ func GetRun(ctx context.Context, bus cluster.Bus, id string) (Record, uint64, er
 		return r, 0, err
 	}
 	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return r, 0, fmt.Errorf("%w: the record of run %s cannot be read: %v", cluster.ErrCluster, id, err)
+		return Record{}, 0, fmt.Errorf("%w: the record of run %s %w: %v", cluster.ErrCluster, id, errUnreadable, err)
 	}
 	return r, rec.Revision, nil
 }

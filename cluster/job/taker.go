@@ -206,7 +206,7 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()
 	r, _, err := GetRun(ctx, t.Bus, id)
-	if err != nil && !errors.Is(err, ErrNoRun) { // without a record a new one does
+	if err != nil && !errors.Is(err, ErrNoRun) && !errors.Is(err, errUnreadable) { // without a record that can be read a new one does
 		return err
 	}
 	r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)

@@ -162,11 +162,14 @@ func TestCancelledStays(t *testing.T) {
 	})
 }
 
-// TestEndRecorded fails a run with an error that is longer than a message of the broker: the end is recorded with its beginning, and
-// the job does not come once more.
+// TestEndRecorded fails a run with an error that is longer than a message of the broker, and whose record cannot be read: the end is
+// recorded with the beginning of the error, and the job does not come once more.
 func TestEndRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		if _, err := bus.Bucket(cluster.RunsBucket).Put(t.Context(), "r-1", []byte(`{"run":"r-1","step":"many"}`)); err != nil {
+			t.Fatal(err)
+		}
 		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
 			t.Fatal(err)
 		}
