@@ -18,6 +18,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 const (
@@ -109,6 +110,8 @@ func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, err
 	if err != nil {
 		return nil, err
 	}
+	coming := filesRequest{Run: run, Ask: ask.Ask, Fetching: true}
+	defer periodic.Start(ctx, filesKept/10, func(context.Context) { _ = sendRequest(bus, coming) })() // one that is lost is followed by others
 	got := &fetched{Run: run, Dir: dir, Files: []fetchedFile{}}
 	for i := range files {
 		f := &files[i]

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -136,4 +138,72 @@ func TestFetchNames(t *testing.T) {
 			t.Errorf("%q goes to %s", name, path)
 		}
 	}
+}
+
+// slowLine takes a time for each content that goes to the broker, or comes from it.
+type slowLine struct {
+	cluster.Bus
+	put, get time.Duration
+}
+
+type slowContents struct {
+	cluster.Blobs
+	put, get time.Duration
+}
+
+func (b slowLine) Blobs() cluster.Blobs { return slowContents{b.Bus.Blobs(), b.put, b.get} }
+
+func (b slowContents) Put(ctx context.Context, digest string, r io.Reader, size int64) error {
+	<-time.After(b.put)
+	return b.Blobs.Put(ctx, digest, r, size)
+}
+
+func (b slowContents) Get(ctx context.Context, digest string, w io.Writer) error {
+	<-time.After(b.get)
+	return b.Blobs.Get(ctx, digest, w)
+}
+
+// TestFetchSlowly gets the files of two runs at a time over slow lines: preparing those of one takes longer than a client waits for a
+// word about the other, and they come for longer than the broker keeps what is not fetched. It forgets them then.
+func TestFetchSlowly(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		dir, out := t.TempDir(), t.TempDir()
+		for _, run := range []string{"r-1", "r-2"} {
+			if err := os.MkdirAll(filepath.Join(dir, "runs", run), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"model", "metrics", "answers"} {
+				if err := os.WriteFile(filepath.Join(dir, "runs", run, name), []byte(run+name), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			endRun(t, bus, run, job.StateDone)
+		}
+		stop, err := serveFiles(t.Context(), slowLine{bus, time.Minute, 0}, dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		ended := make(chan error, 2)
+		for _, run := range []string{"r-1", "r-2"} {
+			go func() {
+				got, err := fetch(t.Context(), slowLine{bus, 0, 2 * filesKept / 3}, run, filepath.Join(out, run))
+				if err == nil && len(got.Files) != 3 {
+					err = fmt.Errorf("%d files", len(got.Files))
+				}
+				ended <- err
+			}()
+			<-time.After(10 * time.Second)
+		}
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		<-time.After(2 * time.Minute)
+		records, err := bus.Bucket(cluster.RunsBucket).List(t.Context())
+		if err != nil || len(records) != 2 {
+			t.Errorf("%d records are left, %v; want those of the runs", len(records), err)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
@@ -19,11 +20,13 @@ import (
 const (
 	// filesAddress is where coordinators hear of those who want the files of a run.
 	filesAddress = "c-files"
-	// filesKept is how long the broker keeps files for a client that does not say that
-	// they have come.
+	// filesKept is how long the broker keeps files for a client that says neither that they are
+	// coming nor that they have come.
 	filesKept = 10 * time.Minute
 	// filesBeat is the time between two words of a coordinator that is preparing files.
 	filesBeat = 5 * time.Second
+	// maxGiving is of how many runs files are prepared or removed at a time.
+	maxGiving = 8
 )
 
 // filesRequest asks for the files of a run that has ended. It is repeated until it is
@@ -32,6 +35,8 @@ type filesRequest struct {
 	Run  string `json:"run"`
 	Ask  string `json:"ask"`  // names the request
 	Done bool   `json:"done"` // the files have come
+	// Fetching says, now and then, that the answer was heard and that the files are coming.
+	Fetching bool `json:"fetching,omitempty"`
 }
 
 // filesAnswer is a record of cluster.RunsBucket.
@@ -51,8 +56,11 @@ type fileGiver struct {
 	log  *slog.Logger
 	asks chan filesRequest
 
-	given map[string]map[string]time.Time // run → request → when it was answered, until its files have come
+	given map[string]map[string]time.Time // run → request → when it was last heard of, once it was answered and until its files have come
 	last  map[string]string               // run → request that the record answers
+	busy  map[string]bool                 // runs whose files are being prepared or removed
+	ended chan func()                     // what to do in the loop when that is over
+	bg    sync.WaitGroup
 }
 
 // serveFiles answers requests for the files of runs below dir until stop is called or ctx
@@ -60,7 +68,10 @@ type fileGiver struct {
 // and so are requests beyond the queue, since a client repeats its request until it is
 // answered.
 func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logger) (stop func(), err error) {
-	g := &fileGiver{bus: bus, dir: dir, log: log, asks: make(chan filesRequest, 16), given: map[string]map[string]time.Time{}, last: map[string]string{}}
+	g := &fileGiver{
+		bus: bus, dir: dir, log: log, asks: make(chan filesRequest, 16), ended: make(chan func()),
+		given: map[string]map[string]time.Time{}, last: map[string]string{}, busy: map[string]bool{},
+	}
 	deaf, err := bus.Listen(filesAddress, func(message []byte) {
 		var r filesRequest
 		if json.Unmarshal(message, &r) != nil || job.CheckID(r.Run) != nil {
@@ -87,10 +98,11 @@ func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logg
 	}, nil
 }
 
-// loop is the goroutine that owns the fileGiver's state: it answers one request at a time and
-// removes uploads that were not fetched within filesKept. Requests for runs that do not lie
-// here are left to the coordinator that has them.
+// loop is the goroutine that owns the fileGiver's state. Files are prepared and removed beside it, those of a run by one goroutine at a
+// time: a large run holds up no other. Uploads go when no client that fetches them was heard for filesKept. Requests for runs that do not
+// lie here are left to the coordinator that has them.
 func (g *fileGiver) loop(ctx context.Context) {
+	defer g.bg.Wait()
 	g.sweep(ctx)
 	tick := time.NewTicker(filesKept / 10)
 	defer tick.Stop()
@@ -98,6 +110,8 @@ func (g *fileGiver) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case then := <-g.ended:
+			then()
 		case <-tick.C:
 			for run, asks := range g.given {
 				for ask, at := range asks {
@@ -112,11 +126,42 @@ func (g *fileGiver) loop(ctx context.Context) {
 			case err != nil: // another coordinator has it, or none
 			case r.Done:
 				g.came(ctx, r.Run, r.Ask)
+			case r.Fetching:
+				if _, ok := g.given[r.Run][r.Ask]; ok {
+					g.given[r.Run][r.Ask] = time.Now()
+				}
+			case g.busy[r.Run] || len(g.busy) >= maxGiving: // it comes again
 			case g.last[r.Run] != r.Ask && g.asked(ctx, r): // else the answer is there
-				g.answer(ctx, r)
+				g.beside(ctx, r.Run, func() (then func()) {
+					answered := g.answer(ctx, r)
+					return func() { g.answered(ctx, r, answered) }
+				})
 			}
 		}
 	}
+}
+
+// beside does something for a run in a goroutine of its own, then the rest in the loop.
+func (g *fileGiver) beside(ctx context.Context, run string, do func() (then func())) {
+	g.busy[run] = true
+	g.bg.Go(func() {
+		then := do()
+		select {
+		case g.ended <- func() { delete(g.busy, run); then() }:
+		case <-ctx.Done(): // so is the loop
+		}
+	})
+}
+
+// answered takes note of a request that was answered. What was uploaded for one that could not be is removed, unless others fetch it.
+func (g *fileGiver) answered(ctx context.Context, r filesRequest, ok bool) {
+	if ok {
+		if g.given[r.Run] == nil {
+			g.given[r.Run] = map[string]time.Time{}
+		}
+		g.given[r.Run][r.Ask], g.last[r.Run] = time.Now(), r.Ask
+	}
+	g.tidy(ctx, r.Run)
 }
 
 // asked reports whether the owner of a run has made a request.
@@ -133,17 +178,29 @@ func (g *fileGiver) came(ctx context.Context, run, ask string) {
 	if _, ok := g.given[run][ask]; !ok {
 		return
 	}
-	if delete(g.given[run], ask); len(g.given[run]) == 0 {
-		g.drop(ctx, run)
+	delete(g.given[run], ask)
+	g.tidy(ctx, run)
+}
+
+// tidy makes the broker forget the files of a run that no client fetches.
+func (g *fileGiver) tidy(ctx context.Context, run string) {
+	if len(g.given[run]) > 0 || g.busy[run] {
+		return
 	}
+	delete(g.given, run)
+	delete(g.last, run)
+	g.beside(ctx, run, func() (then func()) {
+		g.drop(ctx, run)
+		return func() {}
+	})
 }
 
 func (g *fileGiver) runDir(run string) string { return filepath.Join(g.dir, "runs", run) }
 
 // answer uploads the files of a run and says so in its record. While the upload lasts it
 // writes a beat, by which the client tells slow from dead. A failure is put into the record;
-// where even that fails, the client asks again.
-func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
+// where even that fails the result is false, and the client asks again.
+func (g *fileGiver) answer(ctx context.Context, r filesRequest) bool {
 	answer := filesAnswer{Ask: r.Ask}
 	put := func() error {
 		text, err := json.Marshal(&answer)
@@ -155,7 +212,7 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 	}
 	if err := put(); err != nil {
 		g.log.Warn("a request for files was not answered", "run", r.Run, "err", err)
-		return
+		return false
 	}
 	uploaded := make(chan error, 1)
 	var files []job.FileRef
@@ -181,13 +238,10 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest) {
 			if !answer.Ready {
 				<-uploaded
 			}
-			return
+			return false
 		}
 	}
-	if g.given[r.Run] == nil {
-		g.given[r.Run] = map[string]time.Time{}
-	}
-	g.given[r.Run][r.Ask], g.last[r.Run] = time.Now(), r.Ask
+	return true
 }
 
 // upload gives the broker what the directory of a run holds: its results, and not
@@ -231,8 +285,6 @@ func (g *fileGiver) upload(ctx context.Context, run string) ([]job.FileRef, erro
 
 // drop removes the files of a run from the broker.
 func (g *fileGiver) drop(ctx context.Context, run string) {
-	delete(g.given, run)
-	delete(g.last, run)
 	err := uploads.Drop(ctx, g.bus, job.FilesPrefix+run)
 	for _, prefix := range []string{job.FilesPrefix, job.AsksPrefix} {
 		if err == nil {
