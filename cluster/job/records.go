@@ -57,6 +57,9 @@ func IsSideRecord(key string) bool {
 		strings.HasPrefix(key, AsksPrefix)
 }
 
+// LocalPrefix begins the ids of runs that do not come from the queue: pce train --cluster leads them.
+const LocalPrefix = "train-"
+
 // MaxID bounds the length of a run's id.
 const MaxID = 64
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
@@ -23,6 +24,8 @@ const (
 	MaxSetbacks = 10
 	// cancelInterval is how often a run looks for a request to cancel it.
 	cancelInterval = time.Second
+	// sweepTime bounds the reading of all records when a taker begins.
+	sweepTime = time.Minute
 )
 
 // Taker leads the runs of the queue, one after another.
@@ -49,8 +52,9 @@ func pause(n int) time.Duration {
 
 // Work takes jobs until ctx ends, one at a time, and waits out times in which the broker does
 // not answer. It reports whether a run was left unfinished when ctx ended; that job is back in
-// the queue.
+// the queue. First it removes uploads that are left of runs of the queue that have ended.
 func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
+	t.sweep(ctx)
 	for {
 		d, err := t.Bus.Jobs().Next(ctx)
 		switch {
@@ -68,6 +72,31 @@ func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
 		}
 		if t.take(ctx, d) {
 			return true, nil
+		}
+	}
+}
+
+// sweep removes what was uploaded for runs of the queue that have ended, where that could not be removed at their end.
+func (t *Taker) sweep(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	records, err := t.Bus.Bucket(cluster.RunsBucket).List(call)
+	if err != nil {
+		return // the next life does it
+	}
+	ended := map[string]bool{}
+	for _, rec := range records {
+		var r Record
+		ended[rec.Key] = !IsSideRecord(rec.Key) && json.Unmarshal(rec.Value, &r) == nil && r.Ended()
+	}
+	for _, rec := range records {
+		id, ok := strings.CutPrefix(rec.Key, uploads.Prefix)
+		run := strings.TrimPrefix(id, ledPrefix)
+		if !ok || !ended[run] || strings.HasPrefix(run, LocalPrefix) { // one that is resumed has its old record until it begins
+			continue
+		}
+		if err := uploads.Drop(ctx, t.Bus, id); err != nil && ctx.Err() == nil {
+			t.Log.Warn("what was uploaded for a run that has ended was not removed", "run", id, "err", err)
 		}
 	}
 }

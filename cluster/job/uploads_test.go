@@ -124,7 +124,7 @@ func (b stuckBlobs) Delete(ctx context.Context, digest string) error {
 }
 
 // TestUploadsStay cannot remove what was uploaded for a run: its job leaves the queue
-// nevertheless, and its note keeps what is left.
+// nevertheless, and its note keeps what is left, which the next taker removes.
 func TestUploadsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
@@ -141,8 +141,15 @@ func TestUploadsStay(t *testing.T) {
 		if has(t, bus, "a") || has(t, bus, "c") {
 			t.Error("contents are left that could be removed")
 		}
-		if err := uploads.Drop(t.Context(), bus, "r-1"); err != nil || has(t, bus, "b") {
-			t.Errorf("the rest: %v, there %v", err, has(t, bus, "b"))
+		upload(t, bus, "r-2", "d") // of a run that is being submitted
+		upload(t, bus, ledPrefix+"r-1", "e")
+		upload(t, bus, ledPrefix+LocalPrefix+"r-3", "f") // of a run that failed once and is being resumed
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: LocalPrefix + "r-3", State: StateFailed}}); err != nil {
+			t.Fatal(err)
+		}
+		work(t, bus)
+		if has(t, bus, "b") || has(t, bus, "e") || !has(t, bus, "d") || !has(t, bus, "f") {
+			t.Errorf("the next taker leaves b: %v, e: %v, d: %v, f: %v; want d and f", has(t, bus, "b"), has(t, bus, "e"), has(t, bus, "d"), has(t, bus, "f"))
 		}
 	})
 }

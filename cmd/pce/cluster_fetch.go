@@ -90,7 +90,7 @@ func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, err
 	switch {
 	case err != nil:
 		return nil, err
-	case strings.HasPrefix(run, localRunPrefix):
+	case strings.HasPrefix(run, job.LocalPrefix):
 		return nil, usagef("run %s was led by pce train --cluster, which writes to %s on its own machine", run, oneLine(r.Out))
 	case !r.Ended():
 		return nil, usagef("run %s is %s; fetch it when it has ended, pce cluster logs -f %s follows it", run, oneLine(r.State), run)

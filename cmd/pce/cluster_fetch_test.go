@@ -51,7 +51,7 @@ func TestFetch(t *testing.T) {
 		endRun(t, bus, "r-2", job.StateFailed)
 		endRun(t, bus, "r-3", job.StateRunning)
 		endRun(t, bus, "r-4", job.StateDone) // led by a coordinator that is away
-		endRun(t, bus, localRunPrefix+"5", job.StateDone)
+		endRun(t, bus, job.LocalPrefix+"5", job.StateDone)
 		for run, state := range map[string]string{"r-6": job.StateCancelled, "r-7": job.StateFailed} { // before they began
 			if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: run, State: state}}); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestFetch(t *testing.T) {
 			{"r-1", filepath.Join(out, "r-1"), "metrics.jsonl exists and is not that of the run", errUsage},
 			{"r-3", filepath.Join(out, "r-3"), "run r-3 is running", errUsage},
 			{"r-4", filepath.Join(out, "r-4"), "no coordinator that has the files", cluster.ErrCluster},
-			{localRunPrefix + "5", filepath.Join(out, "5"), "writes to /there on its own machine", errUsage},
+			{job.LocalPrefix + "5", filepath.Join(out, "5"), "writes to /there on its own machine", errUsage},
 			{"r-6", filepath.Join(out, "r-6"), "run r-6 is cancelled and has no files", errUsage},
 			{"r-7", filepath.Join(out, "r-7"), "run r-7 is failed and has no files", errUsage},
 			{"r-9", filepath.Join(out, "r-9"), "no run r-9", job.ErrNoRun},

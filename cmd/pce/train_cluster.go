@@ -73,9 +73,6 @@ func (f *leadFlags) check(given func(string) bool) error {
 	return nil
 }
 
-// localRunPrefix begins the ids of runs that pce train --cluster leads.
-const localRunPrefix = "train-"
-
 // ownedRun returns the id of a run of the client that has these credentials. Only that
 // one may write what belongs to the run.
 func ownedRun(id, credentials string) string { return id + "-" + natsbus.ClientName(credentials) }
@@ -92,7 +89,7 @@ func localRunID(dir string) (string, error) {
 		host = "unknown"
 	}
 	sum := sha256.Sum256([]byte(host + "\x00" + dir))
-	return localRunPrefix + hex.EncodeToString(sum[:8]), nil
+	return job.LocalPrefix + hex.EncodeToString(sum[:8]), nil
 }
 
 // trainOnCluster trains as o says, but on the workers of a cluster: this process
