@@ -105,7 +105,7 @@ type disk struct{ io.ReaderAt }
 func (d disk) ReadAt(p []byte, at int64) (int, error) {
 	n, err := d.ReaderAt.ReadAt(p, at)
 	if err != nil && err != io.EOF {
-		err = elsewhere{fmt.Errorf("%w; try again, or remove the file to continue from the checkpoint before it", err)}
+		err = elsewhere{fmt.Errorf("%w; repeat the command, or remove the file to continue from the checkpoint before it", err)}
 	}
 	return n, err
 }

@@ -30,7 +30,7 @@ func New(f *forest.Forest, rows []float64, smoothing float64) (*Circuit, error) 
 	case f.Linear != nil || len(f.Trees) == 0:
 		return nil, fmt.Errorf("%w: it has no trees", ErrTrees)
 	case f.Features < 1:
-		return nil, fmt.Errorf("%w: it has no features, so there is nothing to have a density over", ErrTrees)
+		return nil, fmt.Errorf("%w: it has no features that a density could be over", ErrTrees)
 	case len(rows) == 0 || len(rows)%f.Features != 0:
 		return nil, fmt.Errorf("%w: %d cells for rows of %d; give one row at least", ErrTrees, len(rows), f.Features)
 	case !(smoothing > 0 && smoothing <= math.MaxFloat32):
