@@ -294,7 +294,10 @@ func (w *warp) gather(o *op, m uint32, size uint64) bool {
 		if at > last || (at+a.base)&(size-1) != 0 || a.known != nil && !a.isKnown(at, size) {
 			return false
 		}
-		src := a.data[at : at+size]
+	}
+	for ; m != 0; m &= m - 1 { // once all are found, as elements may be loaded over addresses
+		lane := bits.TrailingZeros32(m) & 31
+		src := a.data[address[lane]-base:][:size]
 		if o.size != 4 {
 			w.put(o, lane, src)
 			continue

@@ -178,3 +178,28 @@ func testLoads(t *testing.T, kind, registers string, size int) {
 		}
 	}
 }
+
+// TestLoadOverAddresses loads over the registers that hold the addresses, where these lie in two allocations: no lane may read
+// its address after its element is there.
+func TestLoadOverAddresses(t *testing.T) {
+	onSets(t, func(t *testing.T) {
+		for _, c := range []struct{ load, wants string }{{"u64", "%d6"}, {"v2.u64", "{%d6, %d7}"}} {
+			b := newBench(t, Options{})
+			x, y, out := b.words(11, 12, 13, 14), b.words(21, 22, 23, 24), b.room(64)
+			b.must(fmt.Sprintf(`
+	and.b32 %%r2, %%r0, 1;
+	setp.ne.u32 %%p0, %%r2, 0;
+	selp.b64 %%d6, %%d1, %%d0, %%p0;
+	ld.global.%s %s, [%%d6];
+	mad.wide.u32 %%d8, %%r0, 8, %%d2;
+	st.global.u64 [%%d8], %%d6;
+`, c.load, c.wants), 1, 32, uint64(x), uint64(y), uint64(out))
+			got := b.read(out, 64)
+			for lane := range 32 {
+				if want := [2][2]uint32{{11, 12}, {21, 22}}[lane%2]; [2]uint32(got[2*lane:]) != want {
+					t.Fatalf("%s: lane %d has %v, want %v", c.load, lane, got[2*lane:][:2], want)
+				}
+			}
+		}
+	})
+}
