@@ -154,6 +154,10 @@ func TestInstructions(t *testing.T) {
 		{"mul.rn.f32 %r2, %r10, %r11;", f32(0x1p-100), f32(0x1p-48), 0, f32(0x1p-148)},
 		{"mul.rn.f64 %d6, %d10, %d11;", f64(3), f64(-7), 0, f64(-21)},
 		{"fma.rn.f32 %r2, %r10, %r11, %r12;", f32(1 + 0x1p-12), f32(1 + 0x1p-12), f32(-1), f32(0x1p-11 + 0x1p-24)},
+		// Next to the middle between the least normal number and the one below: the bit that says on which side is not one of 53.
+		{"fma.rn.f32 %r2, %r10, %r11, %r12;", f32(-8391504 * 0x1p-98), f32(8385713 * 0x1p-98), f32(0x1p-126), 0x007fffff},
+		{"fma.rn.f32 %r2, %r10, %r11, %r12;", f32(8391504 * 0x1p-98), f32(8385713 * 0x1p-98), f32(-0x1p-126), 0x807fffff},
+		{"fma.rn.f32 %r2, %r10, %r11, %r12;", f32(-8388609 * 0x1p-98), f32(8388607 * 0x1p-98), f32(0x1p-126), 0x00800000},
 		{"fma.rn.f64 %d6, %d10, %d11, %d12;", f64(1 + 0x1p-30), f64(1 + 0x1p-30), f64(-1 - 0x1p-29), f64(0x1p-60)},
 		{"div.rn.f32 %r2, %r10, %r11;", f32(1), f32(3), 0, f32(float32(1) / 3)},
 		{"div.rn.f32 %r2, %r10, %r11;", f32(0), f32(0), 0, 0x7fffffff},

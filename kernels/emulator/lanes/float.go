@@ -40,7 +40,9 @@ func fma32(d, a, b, c *Narrow) {
 		x, y, z := math.Float32frombits(a[i]), math.Float32frombits(b[i]), math.Float32frombits(c[i])
 		s := float64(float64(x)*float64(y)) + float64(z)
 		f := math.Float32bits(float32(s))
-		if e := f >> 23 & 255; math.Float64bits(s)&0x1fffffff == 0x10000000 || e-1 > 253 {
+		// A sum that is a tie in float64 need not be one, so the slow way decides. Normal numbers show ties by these bits;
+		// below, where a tie may be rounded to the least normal number, all sums count as such.
+		if e := f >> 23 & 255; math.Float64bits(s)&0x1fffffff == 0x10000000 || e-2 > 252 {
 			f = Canonical(fusedMultiplyAdd(x, y, z))
 		}
 		d[i] = f
