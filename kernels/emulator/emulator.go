@@ -21,7 +21,7 @@ type Options struct {
 	SharedMemory    int    // bytes that a block may ask for; 0: 227 KiB
 	Threads         int    // goroutines of a launch; 0: GOMAXPROCS
 	Seed            uint64 // 0: warps, blocks and graphs in order, streams late; else at random
-	Approx          uint64 // 0: ex2, lg2 and rcp.approx round correctly; else a seed for up to ±1 unit
+	Approx          uint64 // 0: ex2, lg2 and rcp.approx round correctly; else a seed for results as far off as a card's may be
 	MMA             MMA    // how matrix instructions add
 	Strict          bool   // launches outside a graph are refused
 	Races           bool   // look for races between blocks; launches take more time and one goroutine
