@@ -23,9 +23,36 @@ func (e *Engine) Covariance(ctx context.Context, b *dataset.Batch, variables []i
 	if len(out) < b.Rows*k*k {
 		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, k*k)
 	}
+	later := make([][]partner, k)
+	for i := range later {
+		for j := i + 1; j < k; j++ {
+			later[i] = append(later[i], partner{j, i*k + j})
+		}
+	}
+	if err := e.covariances(ctx, b, variables, later, k*k, true, out); err != nil {
+		return err
+	}
+	for row := range b.Rows {
+		of := out[row*k*k:][:k*k]
+		for i := range k {
+			for j := range i {
+				of[i*k+j] = of[j*k+i]
+			}
+		}
+	}
+	return nil
+}
+
+// partner is a variable whose covariance with one before it is wanted, and the place of that among the width numbers of a row.
+type partner struct{ variable, place int }
+
+// covariances writes the covariances of variables with their partners to out, [rows, width], and variances to the diagonal of a
+// matrix where diagonal is set. The other numbers of a row are 0, of an impossible row NaN.
+func (e *Engine) covariances(ctx context.Context, b *dataset.Batch, variables []int, later [][]partner, width int, diagonal bool, out []float64) error {
 	if err := refuseSoftQuery("covariances", b); err != nil {
 		return err
 	}
+	k := len(variables)
 	columns, summaries, err := e.summaries(ctx, variables)
 	if err != nil {
 		return err
@@ -37,12 +64,15 @@ func (e *Engine) Covariance(ctx context.Context, b *dataset.Batch, variables []i
 	most := pointRows(e.rows, points)
 	for lo := 0; lo < b.Rows; lo += most {
 		hi := min(lo+most, b.Rows)
-		c := &covariance{e: e, b: b.Slice(lo, hi), variables: variables, columns: columns, summaries: summaries, out: out[lo*k*k : hi*k*k]}
+		c := &covariance{e: e, b: b.Slice(lo, hi), variables: variables, columns: columns, summaries: summaries, later: later, width: width, diagonal: diagonal, out: out[lo*width : hi*width]}
 		c.means, c.points, c.possible = make([]float64, (hi-lo)*k), make([][]point, hi-lo), make([]bool, hi-lo)
 		if err := c.variances(ctx); err != nil {
 			return e.named(ctx, b, err)
 		}
-		for i := range variables[:max(0, k-1)] {
+		for i := range variables {
+			if len(later[i]) == 0 {
+				continue
+			}
 			if err := c.with(ctx, i); err != nil {
 				return err
 			}
@@ -88,16 +118,13 @@ type covariance struct {
 	variables []int
 	columns   []int32
 	summaries []*summary
-	out       []float64 // [rows, variables, variables]
+	later     [][]partner // of the variables
+	width     int
+	diagonal  bool
+	out       []float64 // [rows, width]
 	means     []float64 // [rows, variables]
 	possible  []bool    // of the rows
 	points    [][]point // of the rows, for the variable in turn
-}
-
-// at returns the element of the result for two variables of a row.
-func (c *covariance) at(row, i, j int) *float64 {
-	k := len(c.variables)
-	return &c.out[(row*k+i)*k+j]
 }
 
 // variances writes means and variances, and NaN to the rows that are impossible.
@@ -106,31 +133,41 @@ func (c *covariance) variances(ctx context.Context) error {
 	return c.e.posteriors(ctx, c.b, c.columns, func(p *posteriors) error {
 		for r := range p.rows {
 			row := p.lo + r
-			clear(c.out[row*k*k : (row+1)*k*k])
+			out := c.out[row*c.width : (row+1)*c.width]
+			clear(out)
 			for i, s := range c.summaries {
 				weights, possible := p.of(i, r)
 				if c.possible[row] = possible; !possible {
-					fillNaN(c.out[row*k*k : (row+1)*k*k])
+					fillNaN(out)
 					break
 				}
-				c.means[row*k+i], *c.at(row, i, i) = s.moments(&c.b.Columns[c.variables[i]], row, weights)
+				mean, variance := s.moments(&c.b.Columns[c.variables[i]], row, weights)
+				if c.means[row*k+i] = mean; c.diagonal {
+					out[i*k+i] = variance
+				}
 			}
 		}
 		return nil
 	})
 }
 
-// with adds the covariances of the i-th variable with those after it, for the rows in which it
+// with adds the covariances of the i-th variable with its partners, for the rows in which it
 // and one of these are missing. For each such row it takes the points of the variable's
 // posterior; each point becomes a row with that value, in launches as full as possible.
 func (c *covariance) with(ctx context.Context, i int) error {
 	v := c.variables[i]
-	total := 0
+	any, total := false, 0
+	for row := range c.points {
+		any = any || c.asked(row, i)
+	}
+	if !any {
+		return nil
+	}
 	err := c.e.posteriors(ctx, c.b, c.columns[i:i+1], func(p *posteriors) error {
 		for r := range p.rows {
 			row := p.lo + r
 			c.points[row] = nil
-			if !c.possible[row] || !c.b.Columns[v].IsMissing(row) || !c.open(row, i+1) {
+			if !c.asked(row, i) {
 				continue
 			}
 			weights, _ := p.of(0, r)
@@ -173,10 +210,13 @@ func (c *covariance) sum(ctx context.Context, i int) error {
 	return c.given(ctx, i, rows, points)
 }
 
-// open reports whether a cell of a row is missing in the variables from the first-th on.
-func (c *covariance) open(row, first int) bool {
-	for _, v := range c.variables[first:] {
-		if c.b.Columns[v].IsMissing(row) {
+// asked reports whether a row is possible, and its cells are missing in the i-th variable and a partner of it.
+func (c *covariance) asked(row, i int) bool {
+	if !c.possible[row] || !c.b.Columns[c.variables[i]].IsMissing(row) {
+		return false
+	}
+	for _, p := range c.later[i] {
+		if c.b.Columns[c.variables[p.variable]].IsMissing(row) {
 			return true
 		}
 	}
@@ -184,7 +224,7 @@ func (c *covariance) open(row, first int) bool {
 }
 
 // given adds the terms of points of the i-th variable: rows[n] with the value of points[n] is
-// evaluated, and its distance from the mean, times that of the means of the later variables,
+// evaluated, and its distance from the mean, times that of the means of the partners,
 // counts by the point's probability. There are at most as many points as a launch has rows.
 func (c *covariance) given(ctx context.Context, i int, rows []int, points []point) error {
 	if len(rows) == 0 {
@@ -197,18 +237,22 @@ func (c *covariance) given(ctx context.Context, i int, rows []int, points []poin
 			return err
 		}
 	}
-	return c.e.posteriors(ctx, known, c.columns[i+1:], func(p *posteriors) error {
+	columns := make([]int32, len(c.later[i]))
+	for n, p := range c.later[i] {
+		columns[n] = c.columns[p.variable]
+	}
+	return c.e.posteriors(ctx, known, columns, func(p *posteriors) error {
 		for r := range p.rows {
 			row, x := rows[p.lo+r], points[p.lo+r]
-			for j := i + 1; j < k; j++ {
-				weights, possible := p.of(j-i-1, r)
+			for n, with := range c.later[i] {
+				j := with.variable
+				weights, possible := p.of(n, r)
 				if !possible { // rounded to nothing: its probability is as small
 					break
 				}
 				mean, _ := c.summaries[j].moments(&known.Columns[c.variables[j]], p.lo+r, weights)
 				term := x.weight * (x.number - c.means[row*k+i]) * (mean - c.means[row*k+j])
-				*c.at(row, i, j) += term
-				*c.at(row, j, i) += term
+				c.out[row*c.width+with.place] += term
 			}
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -393,5 +394,35 @@ func TestNarrowCovariances(t *testing.T) {
 	}
 	if err := m.eng.Covariance(t.Context(), b, []int{1, 0}, out); err != nil || !near(out[1], 64, 1e-3) {
 		t.Errorf("covariance %v, want 64: %v", out[1], err)
+	}
+}
+
+// TestExpectOfPairs takes memory by the pairs of variables that a polynomial multiplies, and not by all pairs of those.
+func TestExpectOfPairs(t *testing.T) {
+	const n = 2000
+	g := &circuit.Graph{NumVars: n, Root: n, Nodes: make([]circuit.Node, n+1)}
+	product := circuit.Node{Kind: circuit.Product, Units: 1}
+	row, want := make([]float64, n), 0.0
+	var p engine.Polynomial
+	for v := range n {
+		g.Nodes[v] = circuit.Node{Units: 1, Var: v, Leaf: circuit.Bernoulli{}}
+		product.Children = append(product.Children, circuit.NodeID(v))
+		row[v] = float64(v % 3 % 2)
+		if v%2 == 1 {
+			p.Terms = append(p.Terms, engine.Term{Factor: 1, Variables: []int{v, v - 1}})
+			want += row[v] * row[v-1]
+		}
+	}
+	g.Nodes[n] = product
+	m := build(t, g, engine.Options{Rows: 4, Queries: true})
+	b, out := m.batch([][]float64{row}), make([]float64, 1)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := m.eng.Expect(t.Context(), b, []engine.Polynomial{p}, out); err != nil || out[0] != want {
+		t.Errorf("%v, %v; want %v", out, err, want)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8*n*n/2 {
+		t.Errorf("%d pairs of %d variables took %d bytes", n/2, n, took)
 	}
 }

@@ -25,15 +25,20 @@ type Term struct {
 // out, [rows, polynomials]. Numbers are those of Moments. An impossible row has NaN.
 //
 // E[Σ a·x + Σ b·x·y] = Σ a·E[x] + Σ b·(Cov[x, y] + E[x]·E[y]), whose moments come from one pass
-// down, and whose covariances from Covariance for variables that are multiplied by others.
+// down, and whose covariances from those of the variables that are multiplied by each other.
 func (e *Engine) Expect(ctx context.Context, b *dataset.Batch, of []Polynomial, out []float64) error {
 	if len(out) < b.Rows*len(of) {
 		return fmt.Errorf("%w: room for %d numbers for %d rows; want %d for each", dataset.ErrFormat, len(out), b.Rows, len(of))
 	}
-	var crossed []int // variables that are multiplied by others
+	var crossed []int            // variables that are multiplied by others
+	var later [][]partner        // of these
+	index := map[int]int{}       // of a variable among them
+	places := map[[2]int]int{}   // of their pairs
+	at := make([][]int, len(of)) // of the pairs of terms
 	n := e.prog.NumVars
-	for _, p := range of {
-		for _, t := range p.Terms {
+	for i, p := range of {
+		at[i] = make([]int, len(p.Terms))
+		for term, t := range p.Terms {
 			if d := len(t.Variables); d < 1 || d > 2 || slices.Min(t.Variables) < 0 || slices.Max(t.Variables) >= n {
 				return fmt.Errorf("%w: a term of variables %v; want one or two of 0 to %d", dataset.ErrSetting, t.Variables, n-1)
 			}
@@ -41,41 +46,51 @@ func (e *Engine) Expect(ctx context.Context, b *dataset.Batch, of []Polynomial, 
 				if _, err := e.columnOf(v); err != nil {
 					return err
 				}
-				if t.Variables[0] != t.Variables[len(t.Variables)-1] && !slices.Contains(crossed, v) {
-					crossed = append(crossed, v)
+				if _, known := index[v]; !known && t.Variables[0] != t.Variables[len(t.Variables)-1] {
+					index[v], crossed, later = len(crossed), append(crossed, v), append(later, nil)
 				}
 			}
+			x, y := t.Variables[0], t.Variables[len(t.Variables)-1]
+			if x == y {
+				continue
+			}
+			pair := [2]int{min(index[x], index[y]), max(index[x], index[y])}
+			if _, known := places[pair]; !known {
+				later[pair[0]] = append(later[pair[0]], partner{pair[1], len(places)})
+				places[pair] = len(places)
+			}
+			at[i][term] = places[pair]
 		}
 	}
-	k := len(crossed)
-	most := max(1, min(b.Rows, expectLen/max(1, k*k+2*n)))
-	moments, covariances := make([]float64, most*2*n), make([]float64, most*k*k)
+	width := len(places)
+	most := max(1, min(b.Rows, expectLen/max(1, width+2*n)))
+	moments, covariances := make([]float64, most*2*n), make([]float64, most*width)
 	for lo := 0; lo < b.Rows; lo += most {
 		part := b.Slice(lo, min(lo+most, b.Rows))
 		if err := e.Moments(ctx, part, moments); err != nil {
 			return e.named(ctx, b, err)
 		}
-		if k > 0 {
-			if err := e.Covariance(ctx, part, crossed, covariances); err != nil {
+		if width > 0 {
+			if err := e.covariances(ctx, part, crossed, later, width, false, covariances); err != nil {
 				return err
 			}
 		}
 		for r := range part.Rows {
 			mean, variance := moments[2*r*n:][:n], moments[(2*r+1)*n:][:n]
-			second := func(x, y int) float64 {
+			second := func(x, y, place int) float64 {
 				if x == y {
 					return variance[x] + mean[x]*mean[x]
 				}
-				return covariances[(r*k+slices.Index(crossed, x))*k+slices.Index(crossed, y)] + mean[x]*mean[y]
+				return covariances[r*width+place] + mean[x]*mean[y]
 			}
 			impossible := math.IsNaN(mean[e.prog.Columns[0].Var])
 			for i, p := range of {
 				sum := p.Constant
-				for _, t := range p.Terms {
+				for term, t := range p.Terms {
 					if x := t.Variables[0]; len(t.Variables) == 1 {
 						sum += t.Factor * mean[x]
 					} else {
-						sum += t.Factor * second(x, t.Variables[1])
+						sum += t.Factor * second(x, t.Variables[1], at[i][term])
 					}
 				}
 				if impossible { // a constant too
