@@ -294,7 +294,7 @@ func (b *Blueprint) queryRows(o Options) (engine.LaunchRows, error) {
 }
 
 // share leaves o as many engines as o.MaxMemory has room for, for launches of that many rows, and each its part
-// of it. One is left in any case, which makes the error if there is no room. What the runtime takes counts once.
+// of it. One is left in any case, which fails where the limit does not hold it. What the runtime takes counts once.
 func (b *Blueprint) share(o *Options, rows int) error {
 	if o.MaxMemory <= 0 || o.Engines <= 1 {
 		return nil
