@@ -44,6 +44,7 @@ const (
 	CancelPrefix = "cancel-" // a request to end it
 	AsksPrefix   = "ask-"    // the name of a request for its files. Only the owner of a run may write it, so only its requests are answered
 	FilesPrefix  = "files-"  // the answer to such a request
+	begunPrefix  = "begun-"  // that a taker leads it
 )
 
 // ledPrefix is before the id of a run in the id of the note of what its leads have uploaded; that of who submitted it has the id alone. No
@@ -54,7 +55,7 @@ const ledPrefix = uploads.Prefix + "led-"
 // the status of a run.
 func IsSideRecord(key string) bool {
 	return strings.HasPrefix(key, CancelPrefix) || strings.HasPrefix(key, uploads.Prefix) || strings.HasPrefix(key, FilesPrefix) ||
-		strings.HasPrefix(key, AsksPrefix)
+		strings.HasPrefix(key, AsksPrefix) || strings.HasPrefix(key, begunPrefix)
 }
 
 // LocalPrefix begins the ids of runs that do not come from the queue: pce train --cluster leads them.

@@ -134,7 +134,9 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 		t.finish(d) // it was done before, only the queue did not learn of it
 		return false
 	default:
-		err = t.insist(watched, id, d.Job(), log)
+		if err = t.begin(ctx, id, &old); err == nil {
+			err = t.insist(watched, id, d.Job(), log)
+		}
 	}
 	end()
 	if err != nil && errors.Is(context.Cause(mine), cluster.ErrConflict) {
@@ -157,11 +159,83 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 		return state == StateInterrupted
 	}
 	if state == StateInterrupted {
+		t.leave(id)
 		t.giveBack(d)
 		return true
 	}
 	t.finish(d)
 	return false
+}
+
+// progress is how far a run was at most.
+type progress struct {
+	Epoch int   `json:"epoch"`
+	Step  int64 `json:"step"`
+	Rows  int64 `json:"rows"`
+}
+
+// see takes what a record says, and reports whether the run is farther than it was at any time before. Rows are those of the whole run where
+// it does not train, and else of this attempt.
+func (p *progress) see(r *Record) bool {
+	if r.Epoch > p.Epoch || r.Step > p.Step || r.Epochs == 0 && r.Rows > p.Rows {
+		*p = progress{r.Epoch, r.Step, r.Rows}
+		return true
+	}
+	return false
+}
+
+// begun is the note of a taker that it leads a run, removed when it does not any more. Who finds one knows that a taker died.
+type begun struct {
+	Deaths   int      `json:"deaths"` // of takers that led it, without progress between
+	Progress progress `json:"progress"`
+}
+
+// begin notes that this process leads a run. A job that ends the process, as one for which it has too little memory, comes to the next one,
+// and would keep all others in the queue from being run: after MaxSetbacks deaths without progress it is given up.
+func (t *Taker) begin(ctx context.Context, id string, r *Record) error {
+	ctx, cancel := context.WithTimeout(ctx, PartingTime)
+	defer cancel()
+	runs := t.Bus.Bucket(cluster.RunsBucket)
+	note := begun{Deaths: -1, Progress: progress{-1, -1, -1}}
+	rec, err := runs.Get(ctx, begunPrefix+id)
+	if err == nil {
+		err = json.Unmarshal(rec.Value, &note)
+	}
+	if note.Progress.see(r) && err == nil {
+		note.Deaths = 0
+	} else {
+		note.Deaths++
+	}
+	if note.Deaths > MaxSetbacks {
+		err := fmt.Errorf("%w: given up after the coordinator died %d times without progress as it led the run; look at its memory and its log", cluster.ErrCluster, note.Deaths)
+		t.deadLetter(ctx, id, err)
+		return err
+	}
+	value, err := json.Marshal(note)
+	if err == nil {
+		_, err = runs.Put(ctx, begunPrefix+id, value)
+	}
+	if err != nil { // the run is led all the same
+		t.Log.Warn("the beginning of the run was not noted", "run", id, "err", err)
+	}
+	return nil
+}
+
+// leave removes the note of begin.
+func (t *Taker) leave(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
+	defer cancel()
+	if err := t.Bus.Bucket(cluster.RunsBucket).Delete(ctx, begunPrefix+id, 0); err != nil && !errors.Is(err, cluster.ErrNoRecord) {
+		t.Log.Warn("the note that the run has begun was not removed", "run", id, "err", err)
+	}
+}
+
+// deadLetter writes that letter of a run that is given up.
+func (t *Taker) deadLetter(ctx context.Context, id string, reason error) {
+	letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: textOf(reason), Time: time.Now().UTC()}
+	if err := t.Bus.Jobs().Bury(ctx, letter); err != nil {
+		t.Log.Error("dead letter not written", "run", id, "err", err)
+	}
 }
 
 // insist runs the job until it is done or cannot be. Setbacks only cost time, as
@@ -170,7 +244,7 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 	if asked, err := cancelRequested(ctx, t.Bus, id); err == nil && asked || context.Cause(ctx) == ErrCancelled {
 		return ErrCancelled
 	}
-	count, epoch, step, rows := 0, -1, int64(-1), int64(-1)
+	count, far := 0, progress{-1, -1, -1}
 	for {
 		err := t.Run(ctx, id, text)
 		if err != nil && context.Cause(ctx) == ErrCancelled {
@@ -182,17 +256,12 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 		if !IsSetback(err) {
 			return err
 		}
-		r, _, e := GetRun(ctx, t.Bus, id)
-		// Rows are those of the whole run where it does not train, and else of this attempt.
-		if e == nil && (r.Epoch > epoch || r.Step > step || r.Epochs == 0 && r.Rows > rows) {
-			count, epoch, step, rows = 0, r.Epoch, r.Step, r.Rows
+		if r, _, e := GetRun(ctx, t.Bus, id); e == nil && far.see(&r) {
+			count = 0
 		}
 		if count++; count > MaxSetbacks {
 			err = fmt.Errorf("%w: given up after %d setbacks without progress, the last one: %w", cluster.ErrCluster, count, err)
-			letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: textOf(err), Time: time.Now().UTC()}
-			if e := t.Bus.Jobs().Bury(ctx, letter); e != nil {
-				log.Error("dead letter not written", "err", e)
-			}
+			t.deadLetter(ctx, id, err)
 			return err
 		}
 		log.Warn("run set back, continuing from its last checkpoint", "err", err, "setback", count)
@@ -265,6 +334,7 @@ func (t *Taker) conclude(id, state string, cause error) error {
 // it comes again, and its record says that it is done. The queue is told whatever became of the
 // uploads, and has its time however long these took.
 func (t *Taker) finish(d cluster.Delivery) {
+	t.leave(d.ID())
 	if t.Over != nil {
 		if err := t.Over(d.ID()); err != nil {
 			t.Log.Warn("what the run would have continued from was not removed", "run", d.ID(), "err", err)
