@@ -131,7 +131,7 @@ func checkDraws(n int) error {
 // and their weights: all complete rows and their probabilities, or n drawn ones and ones.
 func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
 	s := m.plan.Schema
-	most := weighedRows(len(s.Columns))
+	most := rowsAtOnce(len(s.Columns))
 	states, domains := run.States(s), circuit.Domains(m.plan.Graph)
 	for v, codes := range domains {
 		if states > 0 && codes < 0 { // no leaf reads the column, so rows that differ in it are one
@@ -170,8 +170,8 @@ func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, ta
 	return nil
 }
 
-// weighedRows is how many rows of that many columns are in memory at a time.
-func weighedRows(columns int) int {
+// rowsAtOnce is how many rows of that many columns are made and evaluated at a time: many columns take memory for fewer rows.
+func rowsAtOnce(columns int) int {
 	const rows, cells = 4096, 1 << 23
 	return min(rows, max(1, cells/max(1, columns)))
 }

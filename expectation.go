@@ -28,9 +28,6 @@ type Expectation struct {
 // expectedCategories are the most categories of a column that a forest may test: each test asks all of them whether they pass.
 const expectedCategories = 1 << 16
 
-// askedRows is how many rows a circuit is asked for at once.
-const askedRows = 4096
-
 // NewExpectation pairs a forest with a density, a circuit that was opened with Options.Soft. A
 // feature's column is the one of its name; where one of the two has no names, the columns are
 // in the order of the features, and as many. Columns that are not features are averaged over.
@@ -177,6 +174,7 @@ func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) 
 	f, width := e.forest.Forest(), len(e.columns)
 	waiting := make([]pending, len(rows)/width)
 	var asks []asked
+	most := rowsAtOnce(len(e.density.Schema().Columns)) // that the circuit is asked for
 	flush := func() error {
 		if len(asks) == 0 {
 			return nil
@@ -186,7 +184,7 @@ func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) 
 		return err
 	}
 	add := func(a asked) error {
-		if asks = append(asks, a); len(asks) < askedRows {
+		if asks = append(asks, a); len(asks) < most {
 			return nil
 		}
 		return flush()

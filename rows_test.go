@@ -66,10 +66,10 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestWeighedRows takes few rows at a time where they are long, and one at least.
-func TestWeighedRows(t *testing.T) {
+// TestRowsAtOnce takes few rows at a time where they are long, and one at least.
+func TestRowsAtOnce(t *testing.T) {
 	for columns, want := range map[int]int{1: 4096, 2048: 4096, 2049: 4094, 100_000: 83, dataset.MaxColumns: 8, 1 << 24: 1} {
-		if got := weighedRows(columns); got != want {
+		if got := rowsAtOnce(columns); got != want {
 			t.Errorf("%d rows of %d columns, want %d", got, columns, want)
 		}
 	}
