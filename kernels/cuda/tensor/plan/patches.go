@@ -51,15 +51,15 @@ func (s *Schedule) makePatches() (narrow, wide []uint32) {
 }
 
 // widePatches reports whether some region is wide, and a block of threads may have the shared
-// memory for it.
+// memory for all patches that are cut as wide ones then.
 func (t *Tables) widePatches(regions []region) bool {
 	shared, some := tensor.PatchShared(tensor.WidePatch), false
 	for i := range regions {
-		if r := &regions[i]; r.wide(t.Size) {
-			some = true
-			if len(r.members) > 1 {
-				shared = tensor.PatchShared(tensor.WidePatch) + tensor.PatchTotals(tensor.WidePatch)
-			}
+		r := &regions[i]
+		some = some || r.wide(t.Size)
+		// One long side is enough for them, as cutPatches has it.
+		if len(r.members) > 1 && int(max(r.steps, r.columns))*t.Size >= tensor.NarrowPatch {
+			shared = tensor.PatchShared(tensor.WidePatch) + tensor.PatchTotals(tensor.WidePatch)
 		}
 	}
 	return some && shared <= t.Shared

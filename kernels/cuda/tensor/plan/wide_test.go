@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -99,6 +100,53 @@ func TestPatchChoice(t *testing.T) {
 		}
 		if wide != want {
 			t.Errorf("sums of %d units have wide patches: %v, want %v", units, wide, want)
+		}
+	}
+}
+
+// TestPatchMemory wants launches with no more shared memory than a block of threads may have, on a card with little of it too,
+// where sums that share weights have a long side and a short one: these are cut like wide ones if some others are wide.
+func TestPatchMemory(t *testing.T) {
+	g := &circuit.Graph{NumVars: 3}
+	add := func(n circuit.Node) circuit.NodeID {
+		g.Nodes = append(g.Nodes, n)
+		g.Root = circuit.NodeID(len(g.Nodes) - 1)
+		return g.Root
+	}
+	input := func(v, units int) circuit.NodeID {
+		return add(circuit.Node{Kind: circuit.Input, Var: v, Units: units, Leaf: circuit.Categorical{Categories: 3}})
+	}
+	sum := func(units int, of circuit.NodeID) circuit.NodeID {
+		return add(circuit.Node{Kind: circuit.Sum, Units: units, Children: []circuit.NodeID{of}})
+	}
+	product := func(of ...circuit.NodeID) circuit.NodeID {
+		return add(circuit.Node{Kind: circuit.Product, Units: 64, Children: of})
+	}
+	first := sum(64, input(0, 16))
+	second := sum(64, input(1, 16))
+	g.Nodes[second].Tie = circuit.TieTo(first)
+	sum(1, product(sum(64, product(first, second)), input(2, 64)))
+	res, err := compile.Compile(g, compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := tensor.Variant{Block: res.Program.BlockSize, Major: 8}
+	for _, limit := range []int{48 << 10, 99 << 10, 163 << 10} {
+		tables, err := plan.NewTables(layers.Module{Program: res.Program, Rows: 64, Train: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables.Processors, tables.Shared = 1, limit
+		s := plan.NewSchedule(tables, true)
+		wide := false
+		for _, w := range slices.Concat(s.Forward, s.Backward, s.Move, s.Count) {
+			wide = wide || w.Kernel == tensor.KernelMoveWide
+			if most := v.DynamicShared(w.Kernel, limit); w.Shared > most {
+				t.Errorf("%s asks for %d bytes of dynamic shared memory; a block of threads may have %d with %d in all", w.Kernel, w.Shared, most, limit)
+			}
+		}
+		if wide != (limit == 163<<10) {
+			t.Errorf("%d bytes of shared memory: wide patches: %v", limit, wide)
 		}
 	}
 }
