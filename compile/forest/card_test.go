@@ -476,3 +476,79 @@ func TestSharedReduceLargeTile(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedMemory: cached trees and the sums of the threads of a row lie in shared memory together. What does not fit there is refused when
+// it is compiled, what is not refused runs, and rows have fewer threads where the sums of more would not fit.
+func TestSharedMemory(t *testing.T) {
+	load := emulated(t)
+	rng := rand.New(rand.NewPCG(6, 49))
+	grown := func(outputs, trees int) *forest.Forest {
+		f := &forest.Forest{Features: 6, Outputs: outputs, Base: make([]float64, outputs), Alpha: 1}
+		for k := range trees {
+			b := bush(rng, f, 0, 3)
+			for i := range b.Values { // as those of boosted classes
+				b.Values[i].Output = int32(k % outputs)
+			}
+			f.Trees = append(f.Trees, b)
+		}
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	run := func(f *forest.Forest, text string) (*Code, error) {
+		t.Helper()
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := CompileCard(f, s, nil)
+		if err != nil {
+			if !errors.Is(err, ir.ErrLower) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q: %v", text, err)
+			}
+			return nil, err
+		}
+		rows := cells(rng, f, 3)
+		want := make([]float64, len(rows)/f.Features*f.Outputs)
+		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := compareScores(f, c, margins(t, f, load(c.Module), rows), want); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		return c, nil
+	}
+
+	refused := 0
+	for trees := 60; trees <= 340; trees += 20 {
+		_, err := run(grown(12, trees), "tile tree t0 t1 4096\ncache t0\ngpuDimension t1 block.x\nsharedReduce t1")
+		switch {
+		case err == nil && refused > 0:
+			t.Errorf("%d trees fit and fewer do not", trees)
+		case err != nil && strings.Contains(err.Error(), "bytes of shared memory and the sums of sharedReduce "):
+			refused++
+		case err != nil && !strings.Contains(err.Error(), "which has 49152; make the tile smaller"):
+			t.Errorf("%d trees: %v", trees, err)
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused for the sums")
+	}
+
+	const each = "gpuDimension tree block.x\nsharedReduce tree"
+	for outputs, want := range map[int]int{24: 512, 25: 256, 48: 256, 49: 128} { // 48 KiB of float32 in 512 threads are 24
+		c, err := run(grown(outputs, 600), each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Module.Kernels(func(k *nest.Kernel) {
+			if k.Share != want {
+				t.Errorf("%d outputs: %d threads of a row, want %d", outputs, k.Share, want)
+			}
+		})
+	}
+	if _, err := run(grown(400, 400), each); err == nil || !strings.Contains(err.Error(), "the sums of 32 threads take 51200 bytes") {
+		t.Errorf("400 outputs: %v", err)
+	}
+}

@@ -158,7 +158,7 @@ func (h *host) kernel(o *Op, trees bounds, adds bool) (*nest.Kernel, error) {
 	if h.card {
 		k.Block, k.Staged, k.Shared = blockOf(h.tile, o.Loop), h.cache, h.trees || caches(o.Body)
 		if !h.keeps {
-			k.Spread, k.Share = h.each, teamOf(o.Loop, max(k.Block, 1), trees.most)
+			k.Spread, k.Share = h.each, teamOf(o.Loop, max(k.Block, 1), trees.most, h.m.Outputs*h.m.Sum.Bits()/8)
 		} else if team(o.Loop.Body) != nil { // a row has one thread here, for which a tile may have too few rows
 			k.Block = 0
 		}

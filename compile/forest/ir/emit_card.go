@@ -118,13 +118,14 @@ func team(list []*schedule.Loop) *schedule.Loop {
 }
 
 // teamOf returns how many threads each row of a kernel has, whose block has so many rows: as many as the loops over them have
-// iterations, of at most so many trees, as far as a block has threads, and at least those of a warp; 0 if no loop is over threads.
-func teamOf(row *schedule.Loop, rows, trees int) int {
+// iterations, of at most so many trees, as far as a block has threads and shared memory for their sums, of so many bytes each, and at
+// least those of a warp; 0 if no loop is over threads.
+func teamOf(row *schedule.Loop, rows, trees, sums int) int {
 	if team(row.Body) == nil {
 		return 0
 	}
 	n := 2
-	for most := widest(row.Body, trees); n < most && n*rows < mostBlock || n*rows < 32; {
+	for most := widest(row.Body, trees); n < most && n*rows < mostBlock && 2*n*rows*sums <= sharedBytes || n*rows < 32; {
 		n *= 2
 	}
 	return n
@@ -175,14 +176,25 @@ func blockOf(tile, rows *schedule.Loop) int {
 // sharedBytes is the shared memory that a kernel may declare.
 const sharedBytes = 48 << 10
 
-// fits reports trees in shared memory that do not fit there.
+// fits reports what does not fit into shared memory: trees, and the sums of the threads that share a row's.
 func fits(k *nest.Kernel) error {
-	bytes := 0
-	for _, t := range k.Code.Tables {
-		bytes += len(t.Bits) / max(k.Pages, 1) * t.Type.Bits() / 8
+	trees, sums, threads := 0, 0, max(k.Block, 1)*k.Share
+	if k.Shared {
+		for _, t := range k.Code.Tables {
+			trees += (len(t.Bits)/max(k.Pages, 1)*t.Type.Bits()/8 + 7) / 8 * 8 // each begins at a multiple of eight
+		}
 	}
-	if k.Shared && bytes > sharedBytes {
-		return fmt.Errorf("%w: for a card: cache of trees: those of a tile take %d bytes of shared memory, which has %d; make the tile smaller, or leave cache out", ErrLower, bytes, sharedBytes)
+	if k.Share > 0 {
+		q := &k.Code.Outputs[0]
+		sums = threads * q.Width * q.Type.Bits() / 8
+	}
+	switch {
+	case sums > sharedBytes:
+		return fmt.Errorf("%w: for a card: sharedReduce: the sums of %d threads take %d bytes of shared memory, which has %d; put fewer rows on a block, or leave sharedReduce out", ErrLower, threads, sums, sharedBytes)
+	case trees > sharedBytes:
+		return fmt.Errorf("%w: for a card: cache of trees: those of a tile take %d bytes of shared memory, which has %d; make the tile smaller, or leave cache out", ErrLower, trees, sharedBytes)
+	case trees+sums > sharedBytes:
+		return fmt.Errorf("%w: for a card: cache of trees: those of a tile take %d bytes of shared memory and the sums of sharedReduce %d, of %d that there are; make the tile smaller, or leave cache out", ErrLower, trees, sums, sharedBytes)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type Options struct {
 	// inputs that lie by rows.
 	Staging Choice
 	// Shared says that all tables are copied to shared memory before they are read, by each block. They
-	// and staged rows must fit into 48 KiB.
+	// and the sums of Share must fit into 48 KiB; rows are staged in what is left.
 	Shared bool
 	// Pages divides the tables; nil: they are whole.
 	Pages *Pages
@@ -209,6 +209,9 @@ func Lower(m *simt.Module, o Options) (*Program, error) {
 	if o.Share != nil {
 		if err := shares(m, &o, len(c.parts)); err != nil {
 			return nil, err
+		}
+		if sums := o.partials(m); o.Shared && size+sums > mostShared {
+			return nil, fmt.Errorf("%w: %d bytes of tables and %d of sums in shared memory, which has %d; leave the tables in global memory", ErrOptions, size, sums, mostShared)
 		}
 	}
 	p.Threads = g.block()

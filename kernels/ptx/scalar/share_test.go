@@ -74,6 +74,26 @@ func TestShare(t *testing.T) {
 			t.Errorf("13 sums of %d threads: %v, want %v", threads, err, want)
 		}
 	}
+	// Tables in shared memory lie beside the sums.
+	table := make([]uint64, 22<<10)
+	table[1] = 1
+	wide.Store(0, 1, wide.Convert(simt.F64, wide.Gather(wide.Table(simt.U8, table), wide.Load(thread, 0))))
+	for more, want := range []error{nil, scalar.ErrOptions} {
+		if more > 0 {
+			wide.Table(simt.U8, []uint64{1})
+		}
+		if m, err = wide.Module(); err != nil {
+			t.Fatal(err)
+		}
+		o := scalar.Options{Threads: 256, Shared: true, Share: &scalar.Share{Thread: thread, Sums: sums, Threads: 2}}
+		p, err := scalar.Lower(m, o)
+		if !errors.Is(err, want) {
+			t.Errorf("22 KiB and %d bytes of tables beside 26 KiB of sums: %v, want %v", more, err, want)
+		}
+		if err == nil {
+			check(t, p.Text.Verify())
+		}
+	}
 }
 
 // TestPages divides tables, in shared memory and in global, and clamps an index to the launch's part.
