@@ -55,7 +55,7 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 			continue
 		}
 		in := &t.Inputs[o.Input]
-		if err := read(in.Table, int(in.Codes*in.Width)); err != nil {
+		if err := read(in.Table, tableLen(in)); err != nil {
 			return err
 		}
 		for k, w := range weights {
@@ -71,3 +71,7 @@ func (x *executor) countWeights(params kernels.Buffer, lo, hi int) error {
 	x.fans = fans{b, b.Writes(), lo, hi}
 	return nil
 }
+
+// tableLen is how many numbers a table has without its row for missing cells, which may be
+// more than 32 bits count.
+func tableLen(in *tensor.Input) int { return int(in.Codes) * int(in.Width) }

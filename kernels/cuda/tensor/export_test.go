@@ -1,0 +1,4 @@
+package tensor
+
+// TableLen is how many numbers of a table are weights to count.
+var TableLen = tableLen
