@@ -89,6 +89,9 @@ func (s *Schedule) addBackward(sums []int) {
 // reads them, unless those of one sum are more: about what the second-level cache holds.
 const mostOperands = 16 << 20
 
+// mostTiles is how many blocks of threads a grid has along y at most.
+const mostTiles = 1<<16 - 1
+
 // addForward adds the launches that evaluate a level of sums whose operands do not stay
 // in shared memory: sums of more than half of WideColumns units in wide groups, where these
 // are faster. The bits do not depend on it.
@@ -96,7 +99,7 @@ func (s *Schedule) addForward(sums []int) {
 	t := s.Tables
 	first := len(t.Groups)
 	var narrow, wide []int
-	possible := tensor.Variant{Block: t.Size}.Patches() && tensor.ForwardWideShared <= t.Shared
+	possible := tensor.Variant{Block: t.Size}.Patches() && tensor.ForwardWideShared <= t.Shared && t.Rows <= mostTiles*tensor.FitRows
 	for _, i := range sums {
 		if possible {
 			list := t.wideGroups(&t.Sums[i])

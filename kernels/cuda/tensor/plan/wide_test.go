@@ -150,3 +150,34 @@ func TestPatchMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestGrid wants no more blocks of threads along y than a grid may have, however many rows a launch has.
+func TestGrid(t *testing.T) {
+	g, err := structures.HMM(structures.HMMOptions{Length: 3, Latents: 1024, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 3} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := compile.Compile(g, compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 1<<16 - 1
+	for rows, wide := range map[int]bool{most * tensor.FitRows: true, most*tensor.FitRows + 1: false, 1 << 20: false} {
+		tables, err := plan.NewTables(layers.Module{Program: res.Program, Rows: rows, Train: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables.Processors = 1
+		s := plan.NewSchedule(tables, true)
+		launched := false
+		for _, w := range slices.Concat(s.Forward, s.Sample, s.Backward, s.Move, s.Count) {
+			launched = launched || w.Kernel == tensor.KernelFit
+			if w.Blocks > 0 && w.Rows > 0 && (rows+w.Rows-1)/w.Rows > most {
+				t.Errorf("%d rows: %d blocks of %s along y", rows, (rows+w.Rows-1)/w.Rows, w.Kernel)
+			}
+		}
+		if launched != wide {
+			t.Errorf("%d rows: %s is launched: %v, want %v", rows, tensor.KernelFit, launched, wide)
+		}
+	}
+}
