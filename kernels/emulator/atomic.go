@@ -42,7 +42,8 @@ func (d *decoder) atom() {
 }
 
 // update does an atomic operation of a lane on the bytes of a word. Without f it
-// compares and swaps. It reports whether the word changed.
+// compares and swaps. It reports whether the warp has moved: whether the word changed, or,
+// of red, which tells no lane what it found, in any case. Nothing waits by that.
 func (w *warp) update(o *op, lane int, at []byte, f func(x, y uint64) uint64) bool {
 	var old, y, z uint64
 	if o.size == 8 {
@@ -73,7 +74,7 @@ func (w *warp) update(o *op, lane int, at []byte, f func(x, y uint64) uint64) bo
 			w.r[o.d][lane] = uint32(old)
 		}
 	}
-	return z != old
+	return z != old || o.d < 0
 }
 
 func (w *warp) updateShared(o *op, m uint32, f func(x, y uint64) uint64) signal {

@@ -267,3 +267,35 @@ func TestFloatSums(t *testing.T) {
 		t.Errorf("a word that one block writes and another adds to: %v, want a race", err)
 	}
 }
+
+// TestIdleReds has more reds that change nothing, one after the other, than the rounds after which a launch waits for nothing.
+// A lane that does not learn what it found does not wait.
+func TestIdleReds(t *testing.T) {
+	for _, c := range []struct{ name, red string }{
+		{"global", "red.global.add.f32 [%d1], 0f80000000;"}, {"shared", "red.shared.max.u32 [%r8], 0;"},
+	} {
+		for _, o := range []Options{{}, {Seed: 5}} {
+			b := newBench(t, o)
+			words := b.words(math.Float32bits(2.5))
+			b.must(fmt.Sprintf(`
+	mov.u32 %%r8, room;
+	setp.eq.u32 %%p1, %%r0, 0;
+	@%%p1 st.shared.u32 [%%r8], 7;
+	bar.sync 0;
+	mov.u32 %%r5, %d;
+LOOP:
+	%s
+	sub.u32 %%r5, %%r5, 1;
+	setp.ne.u32 %%p0, %%r5, 0;
+	@%%p0 bra LOOP;
+	bar.sync 0;
+	ld.shared.u32 %%r6, [%%r8];
+	setp.ne.u32 %%p2, %%r6, 7;
+	@%%p2 trap;
+`, maxIdle+1000, c.red), 2, 64, 0, uint64(words), 0)
+			if x := math.Float32frombits(b.read(words, 1)[0]); x != 2.5 {
+				t.Errorf("%s: %v after adding nothing, want 2.5", c.name, x)
+			}
+		}
+	}
+}

@@ -22,7 +22,7 @@ type block struct {
 	stored  uint64
 	touched []uint8       // how each allocation was touched, by its number
 	product lanes.Product // of the matrix instruction that runs
-	moves   uint64        // global words written, words changed atomically, barriers passed, warps ended
+	moves   uint64        // global words written, words changed atomically, reds, barriers passed, warps ended
 	time    uint32        // for races between blocks: releases of this block, from 1
 	seen    clock         // what this block may read of others
 	behind  clock         // what its last fence releases
