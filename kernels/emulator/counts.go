@@ -108,8 +108,19 @@ func (e *Emulator) Counts() map[string]Counts {
 	return m
 }
 
+// mostLog is how many launches the log has at least, where there were that many, and half of how many it has at most.
+const mostLog = 1 << 16
+
+// note adds a launch to the log. Long runs have more of them than memory should hold.
+func (e *Emulator) note(r Record) {
+	if len(e.log) == 2*mostLog {
+		e.log = append(e.log[:0], e.log[mostLog:]...)
+	}
+	e.log = append(e.log, r)
+}
+
 // Log returns the launches since the start or ResetCounts, in the order in which
-// they ran.
+// they ran; of more than 65,536 it may leave out earlier ones.
 func (e *Emulator) Log() []Record { return append([]Record(nil), e.log...) }
 
 // ResetCounts forgets counts and log.

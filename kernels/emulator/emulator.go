@@ -52,8 +52,8 @@ type Emulator struct {
 	handles   uint64
 	launches  uint32
 	counts    map[string]*Counts
-	log       []Record
-	idle      int // bytes of places that kernels keep
+	log       []Record // the last launches
+	idle      int      // bytes of places that kernels keep
 	closed    bool
 }
 
@@ -247,7 +247,7 @@ func (e *Emulator) Launch(l cuda.Launch, s cuda.Stream) error {
 		if err != nil {
 			return err
 		}
-		e.log = append(e.log, Record{f.kernel.name, l.Grid, l.Block, l.Shared, inGraph})
+		e.note(Record{f.kernel.name, l.Grid, l.Block, l.Shared, inGraph})
 		return e.run(run)
 	})
 	return nil

@@ -66,3 +66,20 @@ func TestIssued(t *testing.T) {
 		t.Errorf("one warp issues %d instructions, two issue %d", one, least)
 	}
 }
+
+// TestLongLog logs more launches than are kept, and wants the last ones.
+func TestLongLog(t *testing.T) {
+	b := newBench(t, Options{})
+	for n := range 5*mostLog + 7 {
+		b.note(Record{Block: n})
+		if n+1 < mostLog && n%1000 > 0 {
+			continue
+		}
+		if len(b.log) > 2*mostLog || len(b.log) < min(n+1, mostLog) || b.log[len(b.log)-1].Block != n || b.log[0].Block != n+1-len(b.log) {
+			t.Fatalf("after %d launches the log has %d, from %d to %d", n+1, len(b.log), b.log[0].Block, b.log[len(b.log)-1].Block)
+		}
+	}
+	if log := b.Log(); len(log) != len(b.log) {
+		t.Errorf("Log returns %d launches of %d", len(log), len(b.log))
+	}
+}
