@@ -197,8 +197,11 @@ func (p *program) Run(ctx context.Context, rows int, in, out []kernels.Buffer) e
 		if err := t.Ready(w); err != nil {
 			return err
 		}
-		start := func() (err error) {
-			p.last, err = t.Start(w, buffers, nil)
+		start := func() error {
+			last, err := t.Start(w, buffers, nil)
+			if err == nil { // else the launch before is still the last that reads the number of rows
+				p.last = last
+			}
 			return err
 		}
 		if t.Measured() == kernels.MeasureNothing {
@@ -249,10 +252,11 @@ func (p *program) work(t *cuda.Thread, rows int, buffers []view) (*cuda.Work, er
 		}
 	}
 	if len(p.works) == mostWorks {
-		if err := errors.Join(t.Settle(), t.Drop(p.works[0].Work)); err != nil {
+		first := p.works[0]
+		p.works = p.works[1:] // before anything can fail: a graph is dropped once
+		if err := errors.Join(t.Settle(), t.Drop(first.Work)); err != nil {
 			return nil, err
 		}
-		p.works = p.works[1:]
 	}
 	var functions []cuda.Function
 	for _, k := range p.low.Kernels {

@@ -188,3 +188,96 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d bytes in use, %d before", after, before)
 	}
 }
+
+// moody is a card whose driver refuses a launch of a graph, or says that a wait has failed, a number of times.
+type moody struct {
+	*emulator.Emulator
+	launches, waits int
+}
+
+var errMoody = errors.New("not now")
+
+func (m *moody) LaunchGraph(g cuda.Graph, s cuda.Stream) error {
+	if m.launches > 0 {
+		m.launches--
+		return errMoody
+	}
+	return m.Emulator.LaunchGraph(g, s)
+}
+
+func (m *moody) Wait(s cuda.Stream) error {
+	err := m.Emulator.Wait(s)
+	if m.waits > 0 {
+		m.waits--
+		return errors.Join(errMoody, err)
+	}
+	return err
+}
+
+// TestRefused has a launch refused while the one before is in flight, and a wait before a graph is dropped, and wants
+// later runs to be right.
+func TestRefused(t *testing.T) {
+	const most, few = 200, 40
+	ctx := t.Context()
+	card, m := &moody{Emulator: emulator.New(emulator.Options{Strict: true})}, chain(t)
+	d, err := cuda.Open("emulator", func() (cuda.Driver, error) { return card, nil }, cuda.Loaders{simt.Kind: executor.Load})
+	check(t, err)
+	defer d.Close()
+	p, err := kernels.LoadAs[kernels.CodeProgram](ctx, d, m)
+	check(t, err)
+	x, i, want := make([]float32, 2*most), make([]int32, most), make([]float32, most)
+	for k := range x {
+		x[k] = float32(k%17) / 16
+	}
+	run, err := simt.Compile(m, 1)
+	check(t, err)
+	check(t, run.Run(ctx, 0, most, []any{x, i}, []any{want}))
+	alloc := func(typ kernels.DType, n int) kernels.Buffer {
+		b, err := d.Alloc(ctx, typ, n)
+		check(t, err)
+		return b
+	}
+	in := []kernels.Buffer{alloc(kernels.Float32, 2*most), alloc(kernels.Int32, most)}
+	check(t, d.Write(ctx, in[0], 0, x))
+	check(t, d.Write(ctx, in[1], 0, i))
+	outs := make([]kernels.Buffer, executor.MostWorks+4)
+	for k := range outs {
+		outs[k] = alloc(kernels.Float32, most)
+	}
+	start := func(k, rows int) error { return p.Run(ctx, rows, in, outs[k:k+1]) }
+	compare := func(k, rows int) {
+		t.Helper()
+		got := make([]float32, most)
+		check(t, d.Read(ctx, got, outs[k], 0))
+		if !slices.Equal(got[:rows], want[:rows]) || slices.ContainsFunc(got[rows:], func(x float32) bool { return x != 0 }) {
+			t.Errorf("run %d, of %d rows, has other results", k, rows)
+		}
+	}
+	check(t, start(0, most))
+	card.launches = 1
+	if err := start(1, most); !errors.Is(err, errMoody) {
+		t.Errorf("%v, want what the driver says", err)
+	}
+	check(t, start(2, few))
+	compare(0, most)
+	compare(2, few)
+
+	next := 3
+	for ; ; next++ {
+		if _, n, _ := executor.Inside(p); n == executor.MostWorks {
+			break
+		}
+		check(t, start(next, most))
+	}
+	card.waits = 1
+	if err := start(next, most); !errors.Is(err, errMoody) {
+		t.Errorf("%v, want what the driver says", err)
+	}
+	for k := next; k < len(outs); k++ {
+		check(t, start(k, most))
+	}
+	for k := next; k < len(outs); k++ {
+		compare(k, most)
+	}
+	p.Free()
+}
