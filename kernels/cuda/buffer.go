@@ -88,13 +88,15 @@ func (b *Buffer) Writes() int { return b.writes }
 // Used returns the number of the last launch that uses the buffer, 0 for none.
 func (b *Buffer) Used() int64 { return b.used }
 
-// Free gives the memory back when nothing uses it. A driver that refuses has lost
-// its card, which the next call will say.
+// Free gives the memory back when nothing uses it. What goes wrong, the next call that waits says.
 func (b *Buffer) Free() {
 	if b.span.At == 0 {
 		return
 	}
-	_ = b.dev.Do(func(t *Thread) error { return errors.Join(t.Settle(), t.Free(b.span)) })
+	_ = b.dev.Do(func(t *Thread) error { // fails when the device is closed
+		t.Keep(t.Settle(), t.Free(b.span))
+		return nil
+	})
 	b.span, b.n = Span{}, 0
 }
 

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -75,7 +76,7 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.closed = true
-	return d.enter(func(t *Thread) error { return t.drv.Close() })
+	return d.enter(func(t *Thread) error { return cmp.Or(t.late, t.drv.Close()) })
 }
 
 // Sync waits for all calls and copies.

@@ -1,5 +1,7 @@
 package cuda
 
+import "cmp"
+
 // order is where the card's work stands. Launches go to one stream, copies to the card
 // to another, so that rows of the next launch arrive while the card works; copies from
 // it go to streams of their own (staging.go). An event lies between a copy and a launch,
@@ -13,6 +15,7 @@ type order struct {
 	unread   []Span // where copies went that reads do not wait for yet
 	number   int64  // of the last launch, from 1
 	inFlight []inFlight
+	late     error // of a Free, which returns none, for the next wait
 }
 
 // queue is a stream of copies.
@@ -71,11 +74,13 @@ func (t *Thread) after(q *queue, launch int64) error {
 }
 
 // wait waits for all copies of a queue, and so for the launches that they come after.
-// After an error nothing is in flight.
+// After an error of the driver nothing is in flight.
 func (t *Thread) wait(q *queue) error {
+	late := t.late
+	t.late = nil
 	if err := t.drv.Wait(q.stream); err != nil {
 		t.inFlight = nil
-		return err
+		return cmp.Or(late, err)
 	}
 	for len(t.inFlight) > 0 && t.inFlight[0].number <= q.awaited {
 		f := t.inFlight[0]
@@ -84,8 +89,12 @@ func (t *Thread) wait(q *queue) error {
 			f.finish()
 		}
 	}
-	return nil
+	return late
 }
+
+// Keep keeps the first of the errors of a Free, which returns none, for the next call that waits: it
+// may be that of a launch whose results are read then, and a driver need not say it twice.
+func (t *Thread) Keep(errs ...error) { t.late = cmp.Or(t.late, cmp.Or(errs...)) }
 
 // arrive waits for all copies to the card.
 func (t *Thread) arrive() error {

@@ -303,3 +303,57 @@ func TestCode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFaultInFree frees memory while a launch is in flight that writes behind the end of its buffer. Free returns no
+// error, so the next call that waits does, once; or Close.
+func TestFaultInFree(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		next func(d *cuda.Device, a *adder) error
+	}{
+		{"Read", func(d *cuda.Device, a *adder) error { return d.Read(t.Context(), make([]uint32, 1), a.to, 0) }},
+		{"Sync", func(d *cuda.Device, _ *adder) error { return d.Sync(t.Context()) }},
+		{"Close", func(d *cuda.Device, _ *adder) error { return d.Close() }},
+	} {
+		d, err := cuda.Open("emulator", func() (cuda.Driver, error) { return emulator.New(emulator.Options{Strict: true}), nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		a := newAdder(t, d)
+		other, err := d.Alloc(t.Context(), kernels.Uint32, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.Do(func(th *cuda.Thread) error {
+			f, err := th.Function(a.code, "add", 32, 0)
+			if err != nil {
+				return err
+			}
+			w, err := th.Record(a.control, cuda.Span{}, func() error {
+				return th.Launch(cuda.Launch{Function: f, Grid: [3]int{1, 1, 1}, Block: 32, Args: []uint64{uint64(a.control.At), uint64(a.to.At()) + 64}})
+			})
+			if err == nil {
+				err = th.Ready(w)
+			}
+			if err == nil {
+				_, err = th.Start(w, []*cuda.Buffer{a.to}, nil)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Free()
+		var fault *emulator.Fault
+		if err := c.next(d, a); !errors.As(err, &fault) || fault.Kernel != "add" {
+			t.Errorf("%s after a Free in which a launch failed: %v, want its fault", c.name, err)
+		}
+		if c.name == "Close" {
+			continue
+		}
+		if err := errors.Join(d.Sync(t.Context()), a.start(d, 1, nil), d.Sync(t.Context())); err != nil {
+			t.Errorf("%s: the fault comes twice: %v", c.name, err)
+		}
+	}
+}

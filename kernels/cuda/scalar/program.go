@@ -136,13 +136,13 @@ func (p *program) Path() string {
 	return "ptx " + p.card
 }
 
-// Free gives back what the program has on the card, once what was started has ended. A driver that
-// refuses has lost its card, which the next call will say.
+// Free gives back what the program has on the card, once what was started has ended. What goes wrong, the next call
+// that waits says.
 func (p *program) Free() {
 	if p.dev == nil {
 		return
 	}
-	_ = p.dev.Do(func(t *cuda.Thread) error {
+	_ = p.dev.Do(func(t *cuda.Thread) error { // fails when the device is closed
 		errs := []error{t.Settle()}
 		for _, w := range p.works {
 			errs = append(errs, t.Drop(w.Work))
@@ -155,7 +155,8 @@ func (p *program) Free() {
 				errs = append(errs, t.Free(s))
 			}
 		}
-		return errors.Join(errs...)
+		t.Keep(errs...)
+		return nil
 	})
 	p.dev, p.works = nil, nil
 }

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -127,14 +128,14 @@ func (x *executor) alloc(bytes int64) (cuda.Ptr, error) {
 }
 
 // free waits for what is in flight and gives back all that the program has on the
-// card.
+// card. It returns the first error, after which the rest is tried all the same.
 func (x *executor) free() error {
 	errs := []error{x.dropGraphs()}
 	for _, s := range x.owned {
 		errs = append(errs, x.card.Free(s))
 	}
 	x.owned = nil
-	return errors.Join(append(errs, x.card.Unload(x.mod.code))...)
+	return cmp.Or(append(errs, x.card.Unload(x.mod.code))...)
 }
 
 // call is what a launch brings.

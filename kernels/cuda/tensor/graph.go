@@ -1,8 +1,8 @@
 package tensor
 
 import (
+	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -131,14 +131,14 @@ func (x *executor) graph(name string, rows int, c *call, phases []phase) (*cuda.
 	return g, x.card.Ready(g)
 }
 
-// dropGraphs gives all graphs back, once they are done.
+// dropGraphs gives all graphs back, once they are done. It returns the first error.
 func (x *executor) dropGraphs() error {
 	errs := []error{x.card.Settle()}
 	for _, g := range x.graphs {
 		errs = append(errs, x.card.Drop(g))
 	}
 	clear(x.graphs)
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // String lists the buffers of a call.

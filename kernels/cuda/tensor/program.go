@@ -43,15 +43,17 @@ func Load(_ context.Context, d *cuda.Device, m kernels.Module) (kernels.Program,
 	return p, nil
 }
 
-// Free gives the program's memory back once nothing uses it. A driver that
-// refuses has lost its card, which the next call will say.
+// Free gives the program's memory back once nothing uses it. What goes wrong, the next call that waits says.
 func (p *program) Free() {
 	x := p.exec
 	if x == nil {
 		return
 	}
 	p.exec = nil
-	_ = p.dev.Do(func(*cuda.Thread) error { return x.free() })
+	_ = p.dev.Do(func(t *cuda.Thread) error { // fails when the device is closed
+		t.Keep(x.free())
+		return nil
+	})
 }
 
 // Precision says where products are of lower precision.
