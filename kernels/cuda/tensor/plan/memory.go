@@ -15,7 +15,8 @@ type Memory struct {
 	Program int64 // tables
 }
 
-// MemoryOf returns the memory that Load would take for a module. It allocates nothing
+// MemoryOf returns the memory that Load would take for a module on a card of 132 multiprocessors.
+// With another number, other tiles may be faster, which changes it by some percent. It allocates nothing
 // that grows with rows or parameters.
 func MemoryOf(m layers.Module) (Memory, error) {
 	t, err := NewTables(m)
