@@ -141,6 +141,9 @@ func (p *pages) second(h *format.DataPageHeaderV2, data []byte) error {
 	return p.encoded(h.Encoding, data)
 }
 
+// oldDictionary is PLAIN_DICTIONARY, as older files call RLE_DICTIONARY.
+const oldDictionary format.Encoding = 2
+
 // encoded takes the values of a page.
 func (p *pages) encoded(encoding format.Encoding, data []byte) (err error) {
 	switch {
@@ -150,7 +153,7 @@ func (p *pages) encoded(encoding format.Encoding, data []byte) (err error) {
 		p.values, err = newDifferences(data)
 	case encoding == format.Plain && !p.boolean:
 		p.values = &plain{data}
-	case (encoding == format.PlainDictionary || encoding == format.RLEDictionary) && !p.boolean:
+	case (encoding == oldDictionary || encoding == format.RLEDictionary) && !p.boolean:
 		p.values, err = newPlaces(data, p.dictionary)
 	case encoding == format.Plain:
 		p.values = &bits{rest: data, packed: true, left: math.MaxUint64}
