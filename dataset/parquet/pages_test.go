@@ -282,6 +282,8 @@ func TestDifferences(t *testing.T) {
 		2 << 1, 0,
 	}}
 	ofPlaces := []int64{-2, -2, -2, 7, 9, -2, 7, 7, 7, 9, 9, 9, 9}
+	older := places
+	older.encoding = oldDictionary
 	single := page{cells: 2, encoding: format.RLEDictionary, values: []byte{0, 1<<1 | 1}} // of places without bits
 	for name, tt := range map[string]struct {
 		pages []page
@@ -294,7 +296,7 @@ func TestDifferences(t *testing.T) {
 		"nulls":  {[]page{nulls, withNull, nulls}, slices.Concat(slices.Repeat([]int64{math.MaxInt64}, 4), edges, slices.Repeat([]int64{math.MaxInt64}, 3))},
 
 		"unsigned":   {[]page{unsigned, unsigned}, slices.Concat(large, large)},
-		"dictionary": {[]page{words, places, inDifferences(edges...), single, plain}, slices.Concat(ofPlaces, edges, []int64{9, 9, 1, -1})},
+		"dictionary": {[]page{words, places, inDifferences(edges...), older, single, plain}, slices.Concat(ofPlaces, edges, ofPlaces, []int64{9, 9, 1, -1})},
 	} {
 		for _, version := range []int{1, 2} {
 			path := filepath.Join(t.TempDir(), "a.parquet")
