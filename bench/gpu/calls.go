@@ -160,9 +160,6 @@ func (o *options) parts() ([]part, error) {
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("no part is named %v", o.only)
 	}
-	if o.strict { // the suite first, since nothing is measured before it
-		slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
-	}
 	return parts, nil
 }
 

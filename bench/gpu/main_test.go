@@ -131,6 +131,25 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// TestStrictRepeated repeats a call with -strict whose suite has failed: the suite comes first, and what it
+// kept from being measured follows.
+func TestStrictRepeated(t *testing.T) {
+	b := newBed(t, goodPCE, "exit 1", "echo '{}'")
+	args := []string{"-call", "1", "-sets", "rat-batch", "-only", "^(suite|ratspn)", "-strict"}
+	if err := b.run(args...); err == nil || !strings.Contains(err.Error(), "has not passed") {
+		t.Fatalf("a suite that fails: %v", err)
+	}
+	script(t, b.dir, "suite", goodSuite)
+	if err := b.run(args...); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"suite brief", "ratspn-512 batch 8"} {
+		if r := find(t, b.records(t), name); r.Error != "" || r.Suite != suitePassed {
+			t.Errorf("record %+v", r)
+		}
+	}
+}
+
 // TestState wants a suite to count as failed while any depth's last run has failed.
 func TestState(t *testing.T) {
 	run := func(build, part, problem string) record { return record{Build: build, Part: part, Error: problem} }

@@ -30,7 +30,7 @@ func (o *options) measure(ctx context.Context, progress io.Writer) error {
 	end := time.Now().Add(o.time)
 	var left []string
 	failed := 0
-	for _, p := range remaining(parts, res.records, build) {
+	for _, p := range o.inTurn(remaining(parts, res.records, build)) {
 		state := stateOf(res.records, build)
 		if o.strict && p.measures && state != suitePassed {
 			return fmt.Errorf("the conformance suite has not passed on this build (%s); nothing is measured with -strict, and the suite's output is in %s", state, o.suiteLog())
@@ -68,6 +68,15 @@ func (o *options) measure(ctx context.Context, progress io.Writer) error {
 		errs = append(errs, fmt.Errorf("no time for %s; run again to continue", strings.Join(left, ", ")))
 	}
 	return errors.Join(errs...)
+}
+
+// inTurn is the order of parts that are to run. With -strict the suite comes first, also one that has
+// failed before: nothing is measured until it passes.
+func (o *options) inTurn(parts []part) []part {
+	if o.strict {
+		slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
+	}
+	return parts
 }
 
 // attempt runs a part within its budget.
