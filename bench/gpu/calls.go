@@ -44,12 +44,15 @@ func secondCall(o *options) []part {
 	return append(parts, sparse(o)...)
 }
 
-// thirdCall has PyJuice beside pce, first with its Triton kernels. What follows is for
-// the time that is left: its CuTe kernels, and the whole suite.
+// thirdCall has PyJuice beside pce, first with its Triton kernels. Without its folder these
+// parts wait for a call that names it. What follows is for the time that is left: its CuTe
+// kernels, and the whole suite.
 func thirdCall(o *options) []part {
 	parts := []part{{name: "clocks of call 3", budget: secs(5), steps: []step{o.clocks("before")}}}
 	for _, p := range pairs {
-		parts = append(parts, o.besidePyJuice(p, false))
+		if o.pyjuice != "" {
+			parts = append(parts, o.besidePyJuice(p, false))
+		}
 	}
 	if o.cutlass != "" {
 		for i, p := range pairs {

@@ -150,6 +150,46 @@ func TestStrictRepeated(t *testing.T) {
 	}
 }
 
+// withPeer are the arguments of a call that has PyJuice, whose benchmark is a script.
+func (b *bed) withPeer(t *testing.T, text string) []string {
+	t.Helper()
+	return []string{"-call", "3", "-only", "beside PyJuice", "-pyjuice", b.dir, "-peer", script(t, b.dir, "peer", ""), "-python", script(t, b.dir, "python", text)}
+}
+
+// goodPeer is what PyJuice's benchmark prints.
+const goodPeer = "echo '{\"structure\": \"x\", \"batch\": 512, \"seconds_per_60k\": 90, \"peak_mem_bytes\": 1048576}'\n"
+
+// tables prints the results.
+func (b *bed) tables(t *testing.T) string {
+	t.Helper()
+	var table strings.Builder
+	if err := printTables(&table, b.out); err != nil {
+		t.Fatal(err)
+	}
+	return table.String()
+}
+
+// TestPeerLater makes call 3 without PyJuice and then with it: the pairs are still to be measured.
+func TestPeerLater(t *testing.T) {
+	b := newBed(t, goodPCE, goodSuite, "")
+	if err := b.run("-call", "3", "-only", "suite|PyJuice"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.records(t)); n != 1 {
+		t.Errorf("%d records without PyJuice, want that of the suite alone", n)
+	}
+	if err := b.run(b.withPeer(t, goodPeer)...); err != nil {
+		t.Fatal(err)
+	}
+	text := b.tables(t)
+	for _, p := range pairs {
+		find(t, b.records(t), p.name(false))
+		if row := p.structure.name + "-" + strconv.Itoa(p.latents); !strings.Contains(text, "| "+row) {
+			t.Errorf("no row of %s beside PyJuice in\n%s", row, text)
+		}
+	}
+}
+
 // TestState wants a suite to count as failed while any depth's last run has failed.
 func TestState(t *testing.T) {
 	run := func(build, part, problem string) record { return record{Build: build, Part: part, Error: problem} }

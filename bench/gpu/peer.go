@@ -39,10 +39,6 @@ func (p *pair) name(cute bool) string {
 // card between two calls does not come between them.
 func (o *options) besidePyJuice(p pair, cute bool) part {
 	own := part{name: p.name(cute), budget: p.budget, measures: true}
-	own.steps = append(own.steps, o.bench("pce", p.structure, p.latents, peerBatch))
-	if o.pyjuice == "" {
-		return own
-	}
 	kernels, env := "off", o.env
 	if cute {
 		kernels, env = "auto", append(env[:len(env):len(env)], "PYJUICE_CUTLASS_PATH="+o.cutlass)
@@ -58,6 +54,6 @@ func (o *options) besidePyJuice(p pair, cute bool) part {
 			"--repeats", "3", "--max-s", "1", "--cuda-kernels", kernels,
 		},
 	}
-	own.steps = append(own.steps, peer, o.bench("pce again", p.structure, p.latents, peerBatch))
+	own.steps = []step{o.bench("pce", p.structure, p.latents, peerBatch), peer, o.bench("pce again", p.structure, p.latents, peerBatch)}
 	return own
 }
