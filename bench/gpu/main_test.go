@@ -190,6 +190,31 @@ func TestPeerLater(t *testing.T) {
 	}
 }
 
+// TestPeerFails has a benchmark of PyJuice that prints an error as its result, or none, and ends well: the
+// part has failed, the tables say so, and it is measured when the call is made once more.
+func TestPeerFails(t *testing.T) {
+	for text, want := range map[string]string{
+		"echo '{\"structure\": \"x\", \"error\": \"OutOfMemoryError: CUDA\"}'\n": "OutOfMemoryError: CUDA",
+		"echo '{\"structure\": \"x\"}'\n":                                        "no seconds_per_60k",
+		"echo nothing\n":                                                         "no JSON object",
+	} {
+		b := newBed(t, goodPCE, goodSuite, "")
+		if err := b.run(b.withPeer(t, text)...); err == nil || !strings.Contains(err.Error(), "5 parts failed") {
+			t.Errorf("%q: %v", text, err)
+		}
+		name := pairs[0].name(false)
+		if r := find(t, b.records(t), name); !strings.Contains(r.Error, "pyjuice: "+want) || !strings.Contains(b.tables(t), name+" failed") {
+			t.Errorf("%q: record %+v, tables\n%s", text, r, b.tables(t))
+		}
+		if err := b.run(b.withPeer(t, goodPeer)...); err != nil {
+			t.Fatal(err)
+		}
+		if r := find(t, b.records(t), name); r.Error != "" || len(r.Steps) != 3 {
+			t.Errorf("%q: record %+v", text, r)
+		}
+	}
+}
+
 // TestState wants a suite to count as failed while any depth's last run has failed.
 func TestState(t *testing.T) {
 	run := func(build, part, problem string) record { return record{Build: build, Part: part, Error: problem} }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -53,7 +56,29 @@ func (o *options) besidePyJuice(p pair, cute bool) part {
 			o.python, o.peer, "--pyjuice", o.pyjuice, "--only", fmt.Sprintf("%s:%d", p.peer, p.latents), "--batches", strconv.Itoa(peerBatch),
 			"--repeats", "3", "--max-s", "1", "--cuda-kernels", kernels,
 		},
+		read: readPeer,
 	}
 	own.steps = []step{o.bench("pce", p.structure, p.latents, peerBatch), peer, o.bench("pce again", p.structure, p.latents, peerBatch)}
 	return own
+}
+
+// readPeer returns the last result of PyJuice's benchmark, which prints an error as a result too and ends well.
+func readPeer(output []byte) (any, error) {
+	for lines := bytes.Split(output, []byte("\n")); len(lines) > 0; lines = lines[:len(lines)-1] {
+		line := bytes.TrimSpace(lines[len(lines)-1])
+		if !bytes.HasPrefix(line, []byte("{")) || !json.Valid(line) {
+			continue
+		}
+		var r peerResult
+		switch err := json.Unmarshal(line, &r); {
+		case err != nil:
+			return nil, err
+		case r.Error != "":
+			return json.RawMessage(line), errors.New(r.Error)
+		case !(r.Per60k > 0):
+			return json.RawMessage(line), fmt.Errorf("no seconds_per_60k in %s", line)
+		}
+		return json.RawMessage(line), nil
+	}
+	return nil, fmt.Errorf("no JSON object in the output: %s", tail(output))
 }

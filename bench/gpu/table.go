@@ -29,7 +29,7 @@ type kernelTime struct {
 	Bound    string  `json:"bound"` // the largest term of the model's time
 }
 
-// peerResult is what the tables show of PyJuice's.
+// peerResult is what the tables show of PyJuice's, or why there is nothing to show.
 type peerResult struct {
 	Batch  int     `json:"batch"`
 	Per60k float64 `json:"seconds_per_60k"`
