@@ -56,7 +56,8 @@ func (o *options) sparseFiles(tables, units, dropped int) (config string, write 
 }
 
 // writeSparse writes a circuit of tables sums, each over a variable of its own,
-// under one product. Every row and every column of blocks keeps one at least.
+// under one product. Every row and every column of blocks keeps one at least, that of the
+// diagonal; as many of the others are dropped as make the share of all.
 func writeSparse(path string, tables, units, dropped int) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -66,13 +67,14 @@ func writeSparse(path string, tables, units, dropped int) error {
 	w := bufio.NewWriter(f)
 	rng := rand.New(rand.NewPCG(1, uint64(dropped)))
 	n := units / sparseBlock
+	others := (float64(n)*float64(100-dropped)/100 - 1) / float64(n-1) // the share of them that is kept
 	fmt.Fprintf(w, "circuit %d\n", tables)
 	for t := range tables {
 		fmt.Fprintf(w, "a%d = input[%d] x%d categorical categories=4\n", t, units, t)
 		fmt.Fprintf(w, "s%d = sum[%d] a%d edges %dx%d", t, units, t, sparseBlock, sparseBlock)
 		for r := range n {
 			for c := range n {
-				if r == c || rng.IntN(100) >= dropped {
+				if r == c || rng.Float64() < others {
 					fmt.Fprintf(w, " (%d,%d)", r, c)
 				}
 			}
