@@ -25,7 +25,8 @@
 // Every line of the results is a JSON object, a record of one part: what it ran, what
 // that printed, how long it took. A part that the file already holds for the same
 // build of pce is not run again, so a call that was cut short continues where it
-// ended, on another machine too if the file is carried there (-in). Times of steps
+// ended, on another machine too if the file is carried there (-in). One with results of
+// another precision, or of a rehearsal, is refused. Times of steps
 // are seconds per 1000 samples, as pce bench gives them; PyJuice's are per 60,000. The
 // tables have code in rows per microsecond, twice: with rows and results in the host's
 // memory, and of the kernels alone.

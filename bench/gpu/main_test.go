@@ -343,6 +343,40 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestOtherSetting refuses to continue a file of another precision, of the emulator or of a rehearsal, whose
+// parts have the same names: none would run. Another card may continue it, and either precision one with a suite alone.
+func TestOtherSetting(t *testing.T) {
+	b := newBed(t, goodPCE, goodSuite, "")
+	if err := b.run("-sets", "rat-batch"); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range [][]string{{"-precision", "fp32"}, {"-rehearse"}, {"-device", "emulator"}} {
+		other := filepath.Join(t.TempDir(), "other.jsonl")
+		for _, file := range [][]string{nil, {"-in", b.out, "-out", other}} {
+			err := b.run(slices.Concat([]string{"-sets", "rat-batch"}, more, file)...)
+			if err == nil || !strings.Contains(err.Error(), b.out) || !strings.Contains(err.Error(), "a file of its own") {
+				t.Errorf("%q %q: %v", more, file, err)
+			}
+		}
+		if _, err := os.Stat(other); err == nil {
+			t.Errorf("%q leaves a file", more)
+		}
+	}
+	if err := b.run("-sets", "rat-batch", "-device", "cuda:1"); err != nil || len(b.records(t)) != 7 {
+		t.Errorf("another card: %d records, error %v", len(b.records(t)), err)
+	}
+	b = newBed(t, goodPCE, goodSuite, "")
+	if err := b.run("-call", "1", "-only", "suite"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.run("-sets", "rat-batch", "-precision", "fp32"); err != nil {
+		t.Error(err)
+	}
+	if r := find(t, b.records(t), "ratspn-512 batch 8"); r.Suite != suitePassed || r.Precision != "fp32" {
+		t.Errorf("record %+v", r)
+	}
+}
+
 // TestCut ends the benchmark while a part runs: that one is not recorded.
 func TestCut(t *testing.T) {
 	b := newBed(t, "case \"$*\" in *'--batch 32 '*) echo >\"$(dirname \"$0\")/begun\"; exec sleep 600;; esac\n"+goodPCE, goodSuite, "")

@@ -21,6 +21,9 @@ func (o *options) measure(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := o.alike(build); err != nil {
+		return err
+	}
 	res, err := openResults(o.out, o.in)
 	if err != nil {
 		return err
@@ -42,7 +45,10 @@ func (o *options) measure(ctx context.Context, progress io.Writer) error {
 		} else if p.rest {
 			p.budget = min(room, o.most)
 		}
-		r := record{Part: p.name, Call: o.call, Build: build, Begun: time.Now().UTC().Format(time.RFC3339), Budget: p.budget.Seconds()}
+		r := record{Part: p.name, Call: o.call, Build: build, Begun: time.Now().UTC().Format(time.RFC3339), Budget: p.budget.Seconds(), Place: o.place()}
+		if p.measures {
+			r.Precision = o.precision
+		}
 		begin := time.Now()
 		r.Steps, err = o.attempt(ctx, &p)
 		if ctx.Err() != nil { // cut short: the part is not recorded and runs again

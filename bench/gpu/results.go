@@ -8,19 +8,23 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 // record is a line of the results: one part that was run.
 type record struct {
-	Part    string    `json:"part"`
-	Call    int       `json:"call"`
-	Build   string    `json:"build"` // digest of the program that was measured
-	Begun   string    `json:"begun"` // UTC
-	Seconds float64   `json:"seconds"`
-	Budget  float64   `json:"budget_seconds"`
-	Suite   string    `json:"suite"` // what the conformance suite had said of this build: passed, failed or unknown
-	Steps   []outcome `json:"steps,omitempty"`
-	Error   string    `json:"error,omitempty"`
+	Part    string  `json:"part"`
+	Call    int     `json:"call"`
+	Build   string  `json:"build"` // digest of the program that was measured
+	Begun   string  `json:"begun"` // UTC
+	Seconds float64 `json:"seconds"`
+	Budget  float64 `json:"budget_seconds"`
+	Suite   string  `json:"suite"` // what the conformance suite had said of this build: passed, failed or unknown
+	// What a call has in common with the records of its build that it continues. Both are empty in older files.
+	Precision string    `json:"precision,omitempty"` // of a part that measures
+	Place     string    `json:"place,omitempty"`     // see options.place
+	Steps     []outcome `json:"steps,omitempty"`
+	Error     string    `json:"error,omitempty"`
 }
 
 // outcome is what one step of a part gave.
@@ -184,4 +188,39 @@ func digest(path string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// place says what a call measures, where results with the same names would not be the same: a card,
+// whichever, or the emulator, with usual sizes or those of a rehearsal.
+func (o *options) place() string {
+	place := "card"
+	if !strings.HasPrefix(o.device, "cuda") {
+		place = o.device
+	}
+	if o.rehearse {
+		place += ", rehearsal"
+	}
+	return place
+}
+
+// alike refuses files with results of this build that are of another precision or place: their
+// parts would count as done.
+func (o *options) alike(build string) error {
+	for _, path := range []string{o.in, o.out} {
+		records, err := readRecords(path)
+		if err != nil {
+			continue // it is not there yet, or openResults says what is wrong with it
+		}
+		for _, r := range records {
+			if r.Build != build {
+				continue
+			}
+			for _, c := range []struct{ has, is string }{{r.Precision, o.precision}, {r.Place, o.place()}} {
+				if c.has != "" && c.has != c.is {
+					return fmt.Errorf("%s has results of this build with %s, and this call is with %s; give it a file of its own", path, c.has, c.is)
+				}
+			}
+		}
+	}
+	return nil
 }
