@@ -11,6 +11,7 @@
 # run but the first, then over the runs. Those of the short runs are the whole
 # command's.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 runs=${1:-5}
 nltcs=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.."

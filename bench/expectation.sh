@@ -11,6 +11,7 @@
 # rows, and the second half is scored. One JSON line per case: mean squared differences from the
 # score of the whole row, and the time of the expectation.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 cases=("$@")
 [ $# -gt 0 ] || cases=(higgs agaricus)
 cd "$(dirname "$0")/.."

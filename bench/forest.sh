@@ -14,6 +14,7 @@
 # the 99th percentile of one row's time while the other core is busy, and the time from a file
 # that is not packed to the first prediction.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 rounds=${1:-3}
 shift || true
 cases=("$@")

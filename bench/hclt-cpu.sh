@@ -8,6 +8,7 @@
 # (default /usr/bin/python3) with numpy and OpenBLAS. Every line of output is a
 # JSON object: the peer's hash, the measurements, and the ratio of the medians.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 peer=${1:?usage: bench/hclt-cpu.sh PEER.py [ROUNDS]}
 rounds=${2:-3}
 python=${PYTHON:-/usr/bin/python3}

@@ -16,6 +16,7 @@
 # on the same rows: seconds_per_1k_samples, edges and edges_per_second.
 # Every line of output is a JSON object.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 [ $# -ge 1 ] || { sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 dir=$(cd "$1" && pwd)
 spflow=${2:+$(cd "$2" && pwd)}

@@ -7,6 +7,7 @@
 #
 #   bench/predict.sh [CARD] [BATCH]
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 card=${1:-h200}
 batch=${2:-512}
 cd "$(dirname "$0")/.."

@@ -8,6 +8,7 @@
 # or on the built-in digits of 784 pixels, and prints a JSON line for each device and
 # share of given cells. Without DEVICE: cpu, and cuda where there is one.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 rows=${1:-builtin:digits/train}
 [[ $rows == builtin:* ]] || rows=$(realpath "$rows")
 shift || true

@@ -7,6 +7,7 @@
 # line of output is a JSON object: the machine, then a line for each program. With the default limit all
 # programs take about ten minutes; lbp needs 5 GB of memory.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 cd "$(dirname "$0")/.."
 if [[ ! -d ../shared/reduction ]]; then
   printf '{"skipped":"everything","missing":"../shared/reduction, the programs of equations"}\n'

@@ -2,6 +2,7 @@
 # What yosys maps the datapaths of models to: bench/rtl.sh [--faithful] MODEL... prints a line
 # for each with the DSP48E1 slices and look-up tables, beside the estimates of report.json.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 cd "$(dirname "$0")/.."
 command -v yosys >/dev/null || { echo "bench/rtl.sh: no yosys; install Debian's package yosys"; exit 0; }
 flags=()

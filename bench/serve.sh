@@ -19,6 +19,7 @@
 # Latencies mean something on an idle machine alone: the limit of p99 is printed beside
 # it, and not enforced.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 soak=0
 [ "${1:-}" != soak ] || { soak=1; shift; }
 data=$(realpath "${1:?usage: bench/serve.sh [soak] NLTCS [ROUNDS or SECONDS]}")

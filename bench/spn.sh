@@ -22,6 +22,7 @@
 # says so. Every line of output is a JSON object: the machine, then for each round and model the
 # rows a microsecond of each program, and the ratios of pce's to them. The prototype wants AVX-512.
 set -euo pipefail
+export LC_ALL=C # numbers have points, and orders are those of bytes
 form=peers
 case ${1:-} in sweep | rat) form=$1 ;; esac
 rounds=${1:-3}
