@@ -2,6 +2,7 @@ package layout
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,5 +44,64 @@ func TestScriptsLanguage(t *testing.T) {
 	}
 	if found < 15 {
 		t.Errorf("only %d scripts; the pattern is broken", found)
+	}
+}
+
+// script runs a script of the repository with programs of its own in front of those on the PATH. It returns what
+// the script prints on standard output, and whether it ends well.
+func script(t *testing.T, programs, env map[string]string, name string, args ...string) (out string, ok bool) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := filepath.Abs(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", append([]string{path}, args...)...)
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	text, err := cmd.Output()
+	return string(text), err == nil
+}
+
+// write writes files below a folder.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReportDisassembles wants .ci/ptx-report to fail where the disassembler does: its counts of instructions
+// and loops would be 0.
+func TestReportDisassembles(t *testing.T) {
+	dir := t.TempDir()
+	for _, release := range []string{"11.8", "12.4"} {
+		write(t, dir, map[string]string{
+			release + "/ptxas": "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release " + release + ",'; exit; fi\n" +
+				"while [ \"$1\" != -o ]; do shift; done\n: >\"$2\"\n" +
+				"echo \"ptxas info : Compiling entry function 'k' for 'sm'\"\necho 'ptxas info : Used 16 registers'\n",
+			release + "/nvdisasm": "#!/bin/sh\n[ \"$1\" = --version ] || exit \"$SAYS\"\n",
+		})
+	}
+	write(t, dir, map[string]string{"text/k.ptx": ".version 7.0\n.target sm_80\n.visible .entry k(\n)\n.maxntid 128, 1, 1\n"})
+	for says, want := range map[string]bool{"0": true, "1": false} {
+		programs := map[string]string{"ptxas": "echo release 0.0,\n"} // of no release that is asked for
+		out, ok := script(t, programs, map[string]string{"PCE_TOOLS": dir, "SAYS": says}, ".ci/ptx-report", filepath.Join(dir, "text"))
+		if ok != want || want && strings.Count(out, "k.ptx") != 4 {
+			t.Errorf("nvdisasm ends with %s: the report passes: %v\n%s", says, ok, out)
+		}
 	}
 }
