@@ -32,11 +32,12 @@ if [ -n "$spflow" ]; then
 fi
 
 learn() { # name, config flags: one JSON line
-  local name=$1 begin
+  local name=$1 begin wall
   shift
   begin=$(date +%s.%N)
   "$work/pce" train "$@" --set train.epochs=0 --set threads=1 --out "$work/run-$name" --json >"$work/out" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
-  sed "s/^{/{\"learner\":\"pce\",\"data\":\"$name\",\"wall\":$(echo "$(date +%s.%N) - $begin" | bc),/" "$work/out"
+  wall=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f", b - a }')
+  sed "s/^{/{\"learner\":\"pce\",\"data\":\"$name\",\"wall\":$wall,/" "$work/out"
 }
 
 peer() { # name, train, test: a JSON line of SPFlow's learner

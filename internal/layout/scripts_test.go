@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,5 +104,28 @@ func TestReportDisassembles(t *testing.T) {
 		if ok != want || want && strings.Count(out, "k.ptx") != 4 {
 			t.Errorf("nvdisasm ends with %s: the report passes: %v\n%s", says, ok, out)
 		}
+	}
+}
+
+// standInGo takes the place of the go command in scripts that build pce: the program that it builds prints one result.
+const standInGo = `echo "#!/bin/sh
+echo '{\"test_ll\":-1.5,\"seconds\":2}'" >"$3"
+chmod +x "$3"
+`
+
+// TestLearnPrintsJSON wants lines of JSON of bench/learn.sh on a machine without bc, which few have.
+func TestLearnPrintsJSON(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"nltcs/nltcs.train.data": "0,1\n", "nltcs/nltcs.valid.data": "0,1\n", "nltcs/nltcs.test.data": "0,1\n"})
+	programs := map[string]string{"go": standInGo, "bc": "exit 127\n"}
+	out, ok := script(t, programs, map[string]string{"SETS": "nltcs", "PEERS": ""}, "bench/learn.sh", dir)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("%q is not JSON", line)
+		}
+	}
+	if !ok || len(lines) != 2 || !strings.Contains(out, `"wall":`) {
+		t.Errorf("ends well: %v, prints\n%s", ok, out)
 	}
 }
