@@ -27,7 +27,9 @@ file() { # preset, split: the path of its rows
 echo '| data | test, seed 42 | seeds 1 and 2 | seconds |'
 echo '|---|---|---|---|'
 for name in ${SETS:-nltcs jester netflix audio dna accidents}; do
-  train=$(file "$name" train) valid=$(file "$name" valid) test=$(file "$name" test)
+  train=$(file "$name" train)
+  valid=$(file "$name" valid)
+  test=$(file "$name" test) # each a command of its own, which ends the script where it fails
   lls=() begin=$(date +%s)
   for seed in 42 1 2; do
     "$work/pce" train --config "preset:$name" --set "data.train=$train" --set "data.valid=$valid" --set "data.test=$test" \

@@ -129,3 +129,20 @@ func TestLearnPrintsJSON(t *testing.T) {
 		t.Errorf("ends well: %v, prints\n%s", ok, out)
 	}
 }
+
+// TestQualityWantsRows wants bench/quality.sh to end where a data set lacks rows: without those of validation it would
+// print a row of another training.
+func TestQualityWantsRows(t *testing.T) {
+	for _, lacking := range []string{"", "train", "valid", "test"} {
+		dir := t.TempDir()
+		for _, split := range []string{"train", "valid", "test"} {
+			if split != lacking {
+				write(t, dir, map[string]string{"nltcs/nltcs." + split + ".data": "0,1\n"})
+			}
+		}
+		out, ok := script(t, map[string]string{"go": standInGo}, map[string]string{"SETS": "nltcs"}, "bench/quality.sh", dir)
+		if whole := lacking == ""; ok != whole || strings.Contains(out, "| nltcs | -1.5 | -1.5, -1.5 |") != whole {
+			t.Errorf("without rows of %q: ends well: %v, prints\n%s", lacking, ok, out)
+		}
+	}
+}
