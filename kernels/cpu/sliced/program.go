@@ -172,11 +172,12 @@ type quad struct {
 	first, last int // columns [first,last) are among them
 }
 
-// gather divides the columns, which are in the order of their features, among quads.
+// gather divides the columns among quads. Those whose features follow each other, as Lower of package compile/forest
+// has them, share one; a module may have them in any order.
 func (p *Program) gather() {
 	for i := range p.columns {
 		feature := p.columns[i].feature
-		if k := len(p.quads) - 1; k >= 0 && feature < p.quads[k].feature+quadCells {
+		if k := len(p.quads) - 1; k >= 0 && feature >= p.quads[k].feature && feature < p.quads[k].feature+quadCells {
 			p.quads[k].last++
 			continue
 		}
