@@ -9,21 +9,24 @@
 # JSON object: the peer's hash, the measurements, and the ratio of the medians.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
-peer=${1:?usage: bench/hclt-cpu.sh PEER.py [ROUNDS]}
+peer=$(realpath "${1:?usage: bench/hclt-cpu.sh PEER.py [ROUNDS]}")
 rounds=${2:-3}
 python=${PYTHON:-/usr/bin/python3}
 cd "$(dirname "$0")/.."
-make -s build
-export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go build -o "$work/pce" ./cmd/pce
+# OpenBLAS before 0.3.22 takes SSE kernels on processors that it does not know.
+if grep -q avx512f /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX}; fi
 printf '{"peer_sha256":"%s","commit":"%s","cpu":"%s"}\n' "$(sha256sum <"$peer" | cut -c1-64)" \
   "$(git rev-parse --short HEAD)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
 for m in 64 256; do
-  out=$(mktemp)
+  out=$work/$m
   for ((i = 0; i < rounds; i++)); do
     "$python" "$peer" "$m" 512 3 | sed "s/^{/{\"who\":\"peer\",/" >>"$out"
     for p in fp32 mixed; do
-      bin/pce bench --config "configs/bench/hclt-m$m.yaml" --set precision=$p --json 2>/dev/null |
-        sed "s/^{/{\"who\":\"pce-$p\",\"M\":$m,/" >>"$out"
+      "$work/pce" bench --config "configs/bench/hclt-m$m.yaml" --set precision=$p --json >"$work/line" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+      sed "s/^{/{\"who\":\"pce-$p\",\"M\":$m,/" "$work/line" >>"$out"
     done
   done
   cat "$out"
@@ -35,5 +38,4 @@ peer = med("peer")
 print(json.dumps({"M": m, "peer_gflops": round(peer, 1), "fp32_gflops": round(med("pce-fp32"), 1), "mixed_gflops": round(med("pce-mixed"), 1),
                   "fp32_ratio": round(med("pce-fp32") / peer, 2), "mixed_ratio": round(med("pce-mixed") / peer, 2)}))
 PY
-  rm -f "$out"
 done

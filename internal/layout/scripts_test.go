@@ -48,9 +48,9 @@ func TestScriptsLanguage(t *testing.T) {
 	}
 }
 
-// script runs a script of the repository with programs of its own in front of those on the PATH. It returns what
+// script runs a script of the repository in a folder, with programs of its own in front of those on the PATH. It returns what
 // the script prints on standard output, and whether it ends well.
-func script(t *testing.T, programs, env map[string]string, name string, args ...string) (out string, ok bool) {
+func script(t *testing.T, dir string, programs, env map[string]string, name string, args ...string) (out string, ok bool) {
 	t.Helper()
 	bin := t.TempDir()
 	for name, text := range programs {
@@ -63,7 +63,7 @@ func script(t *testing.T, programs, env map[string]string, name string, args ...
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", append([]string{path}, args...)...)
-	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -100,7 +100,7 @@ func TestReportDisassembles(t *testing.T) {
 	write(t, dir, map[string]string{"text/k.ptx": ".version 7.0\n.target sm_80\n.visible .entry k(\n)\n.maxntid 128, 1, 1\n"})
 	for says, want := range map[string]bool{"0": true, "1": false} {
 		programs := map[string]string{"ptxas": "echo release 0.0,\n"} // of no release that is asked for
-		out, ok := script(t, programs, map[string]string{"PCE_TOOLS": dir, "SAYS": says}, ".ci/ptx-report", filepath.Join(dir, "text"))
+		out, ok := script(t, dir, programs, map[string]string{"PCE_TOOLS": dir, "SAYS": says}, ".ci/ptx-report", filepath.Join(dir, "text"))
 		if ok != want || want && strings.Count(out, "k.ptx") != 4 {
 			t.Errorf("nvdisasm ends with %s: the report passes: %v\n%s", says, ok, out)
 		}
@@ -118,7 +118,7 @@ func TestLearnPrintsJSON(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"nltcs/nltcs.train.data": "0,1\n", "nltcs/nltcs.valid.data": "0,1\n", "nltcs/nltcs.test.data": "0,1\n"})
 	programs := map[string]string{"go": standInGo, "bc": "exit 127\n"}
-	out, ok := script(t, programs, map[string]string{"SETS": "nltcs", "PEERS": ""}, "bench/learn.sh", dir)
+	out, ok := script(t, dir, programs, map[string]string{"SETS": "nltcs", "PEERS": ""}, "bench/learn.sh", dir)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) {
@@ -140,9 +140,21 @@ func TestQualityWantsRows(t *testing.T) {
 				write(t, dir, map[string]string{"nltcs/nltcs." + split + ".data": "0,1\n"})
 			}
 		}
-		out, ok := script(t, map[string]string{"go": standInGo}, map[string]string{"SETS": "nltcs"}, "bench/quality.sh", dir)
+		out, ok := script(t, dir, map[string]string{"go": standInGo}, map[string]string{"SETS": "nltcs"}, "bench/quality.sh", dir)
 		if whole := lacking == ""; ok != whole || strings.Contains(out, "| nltcs | -1.5 | -1.5, -1.5 |") != whole {
 			t.Errorf("without rows of %q: ends well: %v, prints\n%s", lacking, ok, out)
 		}
+	}
+}
+
+// TestPeerByAnyPath wants bench/hclt-cpu.sh to find a peer that is named from the folder where it is called.
+func TestPeerByAnyPath(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"peer.py": "", "python": "#!/bin/sh\nif [ \"$1\" = - ]; then cat >/dev/null; exit; fi\n[ -f \"$1\" ] && echo '{\"gflops\": 1}'\n",
+	})
+	out, ok := script(t, dir, map[string]string{"go": standInGo}, map[string]string{"PYTHON": filepath.Join(dir, "python")}, "bench/hclt-cpu.sh", "peer.py", "1")
+	if !ok || strings.Contains(out, `"peer_sha256":""`) || strings.Count(out, `"who":"peer"`) != 2 || strings.Count(out, `"who":"pce-`) != 4 {
+		t.Errorf("ends well: %v, prints\n%s", ok, out)
 	}
 }
