@@ -3,15 +3,17 @@
 # for each with the DSP48E1 slices and look-up tables, beside the estimates of report.json.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
-cd "$(dirname "$0")/.."
 command -v yosys >/dev/null || { echo "bench/rtl.sh: no yosys; install Debian's package yosys"; exit 0; }
 flags=()
 [ "${1:-}" != --faithful ] || { flags+=("$1"); shift; }
 [ $# -gt 0 ] || { echo "bench/rtl.sh: give models, such as NLTCS_200.spn"; exit 2; }
+models=()
+for model; do models+=("$(realpath "$model")"); done
+cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 go build -o "$dir/pce" ./cmd/pce
-for model; do
+for model in "${models[@]}"; do
   "$dir/pce" compile "$model" --target rtl "${flags[@]}" -o "$dir/out" >/dev/null
   yosys -q -p "read_verilog $dir/out/pce_datapath.v; synth_xilinx -family xc7 -top pce_datapath; tee -q -o $dir/stat stat"
   awk -v name="$(basename "$model")" '

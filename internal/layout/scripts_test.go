@@ -158,3 +158,28 @@ func TestPeerByAnyPath(t *testing.T) {
 		t.Errorf("ends well: %v, prints\n%s", ok, out)
 	}
 }
+
+// TestModelsByAnyPath wants bench/rtl.sh to find models that are named from the folder where it is called.
+func TestModelsByAnyPath(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.spn": "", "b.spn": ""})
+	programs := map[string]string{
+		"go": `cat >"$3" <<'END'
+#!/bin/sh
+[ -f "$2" ] || exit 1
+while [ "$1" != -o ]; do shift; done
+mkdir -p "$2"
+printf '"lut": 3,\n"dsp": 2,\n' >"$2/report.json"
+END
+chmod +x "$3"
+`,
+		"yosys": `at=$(echo "$3" | sed 's/.*tee -q -o \([^ ]*\) .*/\1/')
+printf 'design hierarchy\n  LUT2 5\n  DSP48E1 4\n' >"$at"
+`,
+	}
+	out, ok := script(t, dir, programs, nil, "bench/rtl.sh", "a.spn", "b.spn")
+	want := "a.spn: 4 DSP48E1, 5 LUT with shift registers; report.json: 2, 3\n"
+	if !ok || out != want+strings.Replace(want, "a.spn", "b.spn", 1) {
+		t.Errorf("ends well: %v, prints\n%s", ok, out)
+	}
+}
