@@ -85,10 +85,11 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// TestReportDisassembles wants .ci/ptx-report to fail where the disassembler does: its counts of instructions
-// and loops would be 0.
-func TestReportDisassembles(t *testing.T) {
-	dir := t.TempDir()
+// standInTools writes assemblers of both releases of CUDA, as .ci/ptxas keeps them. The disassemblers end with the code that the
+// variable SAYS has.
+func standInTools(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	for _, release := range []string{"11.8", "12.4"} {
 		write(t, dir, map[string]string{
 			release + "/ptxas": "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'release " + release + ",'; exit; fi\n" +
@@ -97,6 +98,13 @@ func TestReportDisassembles(t *testing.T) {
 			release + "/nvdisasm": "#!/bin/sh\n[ \"$1\" = --version ] || exit \"$SAYS\"\n",
 		})
 	}
+	return dir
+}
+
+// TestReportDisassembles wants .ci/ptx-report to fail where the disassembler does: its counts of instructions
+// and loops would be 0.
+func TestReportDisassembles(t *testing.T) {
+	dir := standInTools(t)
 	write(t, dir, map[string]string{"text/k.ptx": ".version 7.0\n.target sm_80\n.visible .entry k(\n)\n.maxntid 128, 1, 1\n"})
 	for says, want := range map[string]bool{"0": true, "1": false} {
 		programs := map[string]string{"ptxas": "echo release 0.0,\n"} // of no release that is asked for
@@ -181,5 +189,30 @@ printf 'design hierarchy\n  LUT2 5\n  DSP48E1 4\n' >"$at"
 	want := "a.spn: 4 DSP48E1, 5 LUT with shift registers; report.json: 2, 3\n"
 	if !ok || out != want+strings.Replace(want, "a.spn", "b.spn", 1) {
 		t.Errorf("ends well: %v, prints\n%s", ok, out)
+	}
+}
+
+// TestNetworksAreAssembled wants .ci/ptx-code to fail where no network compiles: forests alone are half of what it is for.
+func TestNetworksAreAssembled(t *testing.T) {
+	for _, folder := range []string{"spn", "forest"} {
+		if _, err := os.Stat(filepath.Join(root, "..", "shared", "data", folder)); err != nil {
+			t.Skipf("SKIPPED: %v: place the folder shared beside the repository", err)
+		}
+	}
+	dir := standInTools(t)
+	for networks, want := range map[string]bool{"exit 1": false, "": true} {
+		programs := map[string]string{"ptxas": "echo release 0.0,\n", "go": `cat >"$3" <<'END'
+#!/bin/sh
+case "$*" in *"--path code"*) ` + networks + `;; esac
+while [ "$1" != -o ]; do shift; done
+mkdir -p "$2"
+date +%N >"$2/a.ptx"
+END
+chmod +x "$3"
+`}
+		out, ok := script(t, t.TempDir(), programs, map[string]string{"PCE_TOOLS": dir, "SAYS": "0"}, ".ci/ptx-code")
+		if ok != want {
+			t.Errorf("networks: %q: ends well: %v, prints\n%s", networks, ok, out)
+		}
 	}
 }
