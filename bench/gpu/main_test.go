@@ -215,6 +215,30 @@ func TestPeerFails(t *testing.T) {
 	}
 }
 
+// TestProfilerLater makes a call where the profiler is missing, and then where it is there: the part that lacked
+// it is run, and once.
+func TestProfilerLater(t *testing.T) {
+	b := newBed(t, goodPCE, goodSuite, "")
+	bin := t.TempDir()
+	t.Setenv("PATH", bin) // of scripts that need nothing of another
+	for _, c := range []struct {
+		there   bool
+		records int
+	}{{false, 1}, {false, 1}, {true, 2}, {true, 2}} {
+		if c.there {
+			script(t, bin, "ncu", "while [ \"$1\" != --log-file ]; do shift; done\nprintf '%s\\n' '\"ID\",\"a__b\"' '\"\",\"\"' '\"0\",\"1\"' >\"$2\"\n")
+		}
+		if err := b.run("-call", "2", "-only", "counters"); err != nil {
+			t.Fatal(err)
+		}
+		records := b.records(t)
+		last := records[len(records)-1]
+		if len(records) != c.records || len(last.Steps) != len(counted) || (last.Steps[0].Skipped == "") != c.there || (len(last.Steps[0].Results) == 1) != c.there {
+			t.Errorf("profiler: %v; %d records, the last %+v", c.there, len(records), last)
+		}
+	}
+}
+
 // TestState wants a suite to count as failed while any depth's last run has failed.
 func TestState(t *testing.T) {
 	run := func(build, part, problem string) record { return record{Build: build, Part: part, Error: problem} }

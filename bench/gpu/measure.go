@@ -92,21 +92,24 @@ func (o *options) attempt(ctx context.Context, p *part) ([]outcome, error) {
 	return p.run(ctx, o.work)
 }
 
-// remaining are the parts that have no record without an error for this build; those
-// that failed before come last, so that one which hangs does not keep the others
+// remaining are the parts that have no record without an error for this build, and those that lacked a
+// program which is there now; what failed before comes last, so that one which hangs does not keep the others
 // from their turn.
 func remaining(parts []part, records []record, build string) []part {
-	tried, done := map[string]bool{}, map[string]bool{}
+	tried, done, lacking := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range records {
 		if r.Build == build {
 			tried[r.Part] = true
-			done[r.Part] = done[r.Part] || r.Error == ""
+			if r.Error == "" {
+				done[r.Part] = true
+				lacking[r.Part] = slices.ContainsFunc(r.Steps, func(o outcome) bool { return o.Skipped != "" })
+			}
 		}
 	}
 	var fresh, again []part
 	for _, p := range parts {
 		switch {
-		case done[p.name]:
+		case done[p.name] && !(lacking[p.name] && p.able()):
 		case tried[p.name]:
 			again = append(again, p)
 		default:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -55,6 +56,17 @@ func (p *part) run(ctx context.Context, work string) (steps []outcome, err error
 		}
 	}
 	return steps, nil
+}
+
+// able reports whether the programs of all steps are there.
+func (p *part) able() bool {
+	return !slices.ContainsFunc(p.steps, func(s step) bool {
+		if len(s.command) == 0 {
+			return false
+		}
+		_, err := exec.LookPath(s.command[0])
+		return err != nil
+	})
 }
 
 // errBudget ends a part whose time is up.
