@@ -20,7 +20,8 @@
 # /usr/bin/python3; with numpy), what is timed under RUN, such as "chrt -r 5" on a machine with
 # other work. PCE_CPU=avx2 leaves AVX-512 to the peers. A peer that is not there is a line that
 # says so. Every line of output is a JSON object: the machine, then for each round and model the
-# rows a microsecond of each program, and the ratios of pce's to them. The prototype wants AVX-512.
+# rows a microsecond of each program, and the ratios of pce's to them: null where pce has several threads or rows with
+# missing cells, and they have not. The prototype wants AVX-512.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
 form=peers
@@ -67,8 +68,7 @@ open("rows.f32", "wb").write(b[at:at + 4 * n * v])')
     [[ ! -x $at/c ]] || c=$(cd "$at" && "${run[@]}" ./c | last 's|.*median \([0-9.]*\) M rows/s.*|\1|p')
     "${run[@]}" "$work/spn" ${PCE_CPU:+-kernels "$PCE_CPU"} -model "$SHARED/data/spn/capnp/speaker_FADG0.bin" -floats "$at/rows.f32" -calls 15 >"$work/lines"
     while read -r line; do
-      own=$(sed 's|.*"rows_per_us":\([0-9.]*\).*|\1|' <<<"$line")
-      printf '{"round":%d,"model":"speaker_FADG0","prototype":%s,"to_prototype":%s,%s\n' "$round" "${c:-null}" "$(ratio "$own" "$c")" "${line#\{}"
+      printf '{"round":%d,"model":"speaker_FADG0","prototype":%s,"to_prototype":%s,%s\n' "$round" "${c:-null}" "$(beside "$line" "$c")" "${line#\{}"
     done <"$work/lines"
   done
 }
@@ -80,7 +80,10 @@ mkdir -p "$work/bench" && cp -r "$SHARED/bench/spn" "$work/bench/spn"
 compiler=; if command -v g++ >/dev/null && command -v gcc >/dev/null; then compiler=yes; else skip "C++ and prototype" "gcc and g++"; fi
 vectors=; if grep -q avx512_vbmi /proc/cpuinfo; then vectors=yes; else skip prototype "a processor with AVX-512 VBMI"; fi
 last() { tail -n 1 | sed -n "$1"; }
-ratio() { [[ -n "$1" && -n "$2" ]] && awk "BEGIN{printf \"%.3g\", $1/$2}" || echo null; }
+beside() { # line of pce, rate of a peer: the ratio, where the peer is there and has the same to do
+  case $1 in *'"threads":'[2-9]* | *'"threads":1'[0-9]* | *'"missing":0.'*) set -- "$1" '' ;; esac
+  if [[ -z $2 ]]; then echo null; else awk -v own="$(sed 's|.*"rows_per_us":\([0-9.]*\).*|\1|' <<<"$1")" -v peer="$2" 'BEGIN{printf "%.3g", own/peer}'; fi
+}
 for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5 speaker_FADG0}; do
   if [[ $model == speaker_FADG0 ]]; then
     speaker
@@ -104,9 +107,8 @@ for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5 speaker_FADG0}; do
     [[ ! -x $work/c_$model ]] || c=$("${run[@]}" "$work/c_$model" "$rows" "$((calls / 10))" "$rows.ref" | last 's|.*median \([0-9.]*\) rows/us.*|\1|p')
     "${run[@]}" "$work/spn" ${PCE_CPU:+-kernels "$PCE_CPU"} -model "$text" -rows "$rows" -calls "$calls" >"$work/lines"
     while read -r line; do
-      own=$(sed 's|.*"rows_per_us":\([0-9.]*\).*|\1|' <<<"$line")
       printf '{"round":%d,"model":"%s","cpp":%s,"prototype":%s,"to_cpp":%s,"to_prototype":%s,%s\n' \
-        "$round" "$model" "${cpp:-null}" "${c:-null}" "$(ratio "$own" "$cpp")" "$(ratio "$own" "$c")" "${line#\{}"
+        "$round" "$model" "${cpp:-null}" "${c:-null}" "$(beside "$line" "$cpp")" "$(beside "$line" "$c")" "${line#\{}"
     done <"$work/lines"
   done
 done

@@ -216,3 +216,31 @@ chmod +x "$3"
 		}
 	}
 }
+
+// TestRatiosOfEqualWork wants bench/spn.sh to print ratios to peers of one thread for lines of pce with one thread alone.
+func TestRatiosOfEqualWork(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(root, "..", "shared", "study", "cpu", "spn")); err != nil {
+		t.Skipf("SKIPPED: %v: place the folder shared beside the repository", err)
+	}
+	compiler := `while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho "of 3 calls: median 10 rows/us"\n' >"$2"
+chmod +x "$2"
+`
+	programs := map[string]string{"g++": compiler, "gcc": compiler, "go": `cat >"$3" <<'END'
+#!/bin/sh
+for threads in 1 2 16; do echo '{"program":"pce library","threads":'$threads',"rows_per_us":20}'; done
+END
+chmod +x "$3"
+`}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"python": "#!/bin/sh\n[ \"$1\" != spn_data.py ] || : >NIPS5.u8\n"})
+	out, ok := script(t, dir, programs, map[string]string{"PYTHON": filepath.Join(dir, "python")}, "bench/spn.sh", "1", "NIPS5")
+	for _, want := range []string{`"to_cpp":2,`, `"threads":1,`, `"threads":16,`} {
+		if strings.Count(out, want) != 1 {
+			t.Errorf("prints %q %d times, want once", want, strings.Count(out, want))
+		}
+	}
+	if !ok || strings.Count(out, `"to_cpp":null,"to_prototype":null,`) != 2 {
+		t.Errorf("ends well: %v, prints\n%s", ok, out)
+	}
+}
