@@ -267,11 +267,22 @@ func (s *splitter) foreign(v Value, moved, to int32) int {
 	return n
 }
 
+// crossings counts the values that parts read which are made in another one, each once for a part. It takes a step for each
+// reader, as a variable's class may have one in every leaf of a large circuit.
 func (s *splitter) crossings() int {
 	n := 0
+	seen := make([]int32, len(s.size)) // the last value that a part counts for, and one more
 	for v := range s.by {
-		if s.by[v] >= 0 && s.copied[v] == 0 {
-			n += s.foreign(Value(v), -1, 0)
+		if s.by[v] < 0 || s.copied[v] > 0 {
+			continue
+		}
+		mark := int32(v) + 1
+		seen[s.part[s.by[v]]] = mark
+		for _, u := range s.users.of(v) {
+			if p := s.part[u]; seen[p] != mark {
+				seen[p] = mark
+				n++
+			}
 		}
 	}
 	return n

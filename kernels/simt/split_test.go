@@ -238,6 +238,28 @@ func TestSplitMemory(t *testing.T) {
 	}
 }
 
+// TestSplitManyReaders has a value that most instructions read, in many parts: counting these parts takes as long as there are readers,
+// where minutes would show that each reader is compared with those before it.
+func TestSplitManyReaders(t *testing.T) {
+	const readers, limit = 400_000, 1000
+	b := simt.NewBuilder("class")
+	in, out := b.Input("x", simt.I32, simt.Columns, 1), b.Output("y", simt.I32, simt.Columns, 1)
+	x := b.Unary(simt.Not, b.Load(in, 0))
+	y := x
+	for range readers {
+		y = b.Add(y, x)
+	}
+	b.Store(out, 0, y)
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := simt.Split(m, limit)
+	if parts := (len(m.Body) + limit - 1) / limit; p.Count != parts || p.First != 2*(parts-1) || p.Crossings != 2*(parts-1) {
+		t.Errorf("%d parts, %d and %d values cross; want %d, and twice one less", p.Count, p.First, p.Crossings, parts)
+	}
+}
+
 // modules returns the modules of all parts.
 func modules(p *simt.Parts) (list []*simt.Module) {
 	for part := range p.Count {
