@@ -74,6 +74,8 @@ type splitter struct {
 	weight []int32      // instructions of each one of the body, with those within
 	total  int          // of all
 	pinned []bool       // instructions of the body that read or write memory in an order
+	early  []bool       // that read a copied load, which is before the first store
+	stored int32        // the first instruction that stores; as many as there are if none does
 	copied []int32      // of a value that each part makes for itself: one more than the instruction's number; 0: of others
 	by     []int32      // instruction that defines the value
 	args   lists[Value] // of each instruction, which are not copied, each once
@@ -163,18 +165,19 @@ func (in *Instr) Results() []Value {
 
 func newSplitter(m *Module) *splitter {
 	n, values := len(m.Body), len(m.Types)
-	s := &splitter{m: m, weight: make([]int32, n), pinned: make([]bool, n), copied: make([]int32, values), by: make([]int32, values), part: make([]int32, n)}
+	s := &splitter{m: m, weight: make([]int32, n), pinned: make([]bool, n), early: make([]bool, n), copied: make([]int32, values), by: make([]int32, values), part: make([]int32, n)}
 	for v := range s.by {
 		s.by[v] = -1
 	}
-	stored, reads := int32(n), 0
+	s.stored = int32(n)
+	reads := 0
 	last := make([]int32, values)
 	var memory []Value
 	note := func(i int, in *Instr) { // of an instruction of the body, or within it
 		s.weight[i]++
 		switch in.Op {
 		case Store, StoreAt:
-			stored = min(stored, int32(i))
+			s.stored = min(s.stored, int32(i))
 			s.pinned[i] = true
 		case Load, LoadAt:
 			s.pinned[i] = true
@@ -199,7 +202,7 @@ func newSplitter(m *Module) *splitter {
 		}
 	}
 	for i := range m.Body {
-		if in := &m.Body[i]; in.Op == Const || in.Op == Load && last[in.Out] <= stored {
+		if in := &m.Body[i]; in.Op == Const || in.Op == Load && last[in.Out] <= s.stored {
 			s.copied[in.Out] = int32(i) + 1
 		}
 	}
@@ -207,6 +210,9 @@ func newSplitter(m *Module) *splitter {
 	s.users.starts = make([]int32, values+2) // the list of value v starts at v+1 until it is filled
 	for i := range m.Body {
 		for _, v := range m.Body[i].reads(&memory) {
+			if at := s.copied[v]; at > 0 && m.Body[at-1].Op == Load {
+				s.early[i] = true
+			}
 			if s.by[v] < 0 || s.copied[v] > 0 || slices.Contains(s.args.all[s.args.starts[i]:], v) { // of a block within, or there anyway
 				continue
 			}
@@ -315,10 +321,14 @@ func (s *splitter) improve() (moved bool) {
 	return moved
 }
 
-// allowed reports whether an instruction may move to a neighbouring part.
+// allowed reports whether an instruction may move to a neighbouring part. One that reads a copied load stays before the first store,
+// as the load comes where it is read.
 func (s *splitter) allowed(i int, from, to int32) bool {
 	if to < from {
 		return !slices.ContainsFunc(s.args.of(i), func(v Value) bool { return s.part[s.by[v]] > to })
+	}
+	if s.early[i] && int(s.stored) < len(s.part) && to > s.part[s.stored] {
+		return false
 	}
 	for _, v := range s.m.Body[i].Results() {
 		if slices.ContainsFunc(s.users.of(int(v)), func(u int32) bool { return s.part[u] < to }) {

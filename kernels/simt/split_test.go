@@ -260,6 +260,34 @@ func TestSplitManyReaders(t *testing.T) {
 	}
 }
 
+// TestSplitMoves has an operation on an input that would move behind a store to an output in the same memory, as only a later part reads
+// its result.
+func TestSplitMoves(t *testing.T) {
+	b := simt.NewBuilder("in place")
+	in, out := b.Input("x", simt.F32, simt.Columns, 1), b.Output("y", simt.F32, simt.Columns, 1)
+	before := b.Unary(simt.Neg, b.Load(in, 0))
+	b.Store(out, 0, b.Float(simt.F32, 4))
+	after := b.Load(b.Input("again", simt.F32, simt.Columns, 1), 0)
+	y := after
+	for range 250 {
+		y = b.Add(y, after)
+	}
+	b.Store(out, 0, b.Add(y, before))
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := []float32{1, 2, 0.5}
+	p := simt.Split(m, 150)
+	kept := keep(t, p, len(x))
+	for _, part := range modules(p) {
+		interpret(t, part, len(x), append([]any{x, x}, kept...), append([]any{x}, kept...))
+	}
+	if x[0] != 251*4-1 || x[1] != 251*4-2 || x[2] != 251*4-0.5 {
+		t.Errorf("%d parts: %v, want %d less what there was", p.Count, x, 251*4)
+	}
+}
+
 // modules returns the modules of all parts.
 func modules(p *simt.Parts) (list []*simt.Module) {
 	for part := range p.Count {
