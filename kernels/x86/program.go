@@ -42,6 +42,10 @@ var keptBytes = 1 << 20
 
 const tileRows = 64
 
+// maxPool bounds the constants and tables of a part in bytes: code finds them, and places near them, at distances of 32 bits with a
+// sign. Tests lower it.
+var maxPool = 1<<31 - 1<<12
+
 // Program is the native code of a module. It is safe for concurrent use.
 type Program struct {
 	m                *simt.Module
@@ -162,6 +166,9 @@ func compile(m *simt.Module, s shape) (*part, error) {
 	l := lower(m, s)
 	if l.cost > maxCost {
 		return nil, fmt.Errorf("%w: %.60q: %d rows may take %d instructions, want at most %d; use the interpreter", ErrUnsupported, m.Name, s.lanes, l.cost, maxCost)
+	}
+	if len(l.pool) > maxPool {
+		return nil, fmt.Errorf("%w: %.60q: tables and constants of %d bytes, want at most %d; use the interpreter", ErrUnsupported, m.Name, len(l.pool), maxPool)
 	}
 	mc := encode(l)
 	code, err := newExecutable(mc.bytes)

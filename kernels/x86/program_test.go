@@ -468,3 +468,36 @@ func TestLargeCode(t *testing.T) {
 		}
 	}
 }
+
+// TestPool has tables that take more room than code can address, and as much as it can.
+func TestPool(t *testing.T) {
+	needCode(t)
+	defer func(n int) { maxPool = n }(maxPool)
+	most := maxPool
+	for _, set := range sets() {
+		b := simt.NewBuilder("tables")
+		in, out := b.Input("i", simt.I32, simt.Columns, 1), b.Output("v", simt.F64, simt.Columns, 2)
+		for k := range 2 {
+			bits := make([]uint64, 5000)
+			for i := range bits {
+				bits[i] = uint64(i + k)
+			}
+			b.Store(out, k, b.Gather(b.Table(simt.F64, bits), b.Load(in, 0)))
+		}
+		m := module(t, b)
+		p, err := Compile(m, 1, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maxPool = len(p.parts[0].pool)
+		p.Free()
+		if !sameAs(t, rand.New(rand.NewPCG(1, 1)), m, set, Options{}, 40, 0, 40) {
+			t.Errorf("%s: %d bytes of tables and constants", set, maxPool)
+		}
+		maxPool--
+		if _, err := Compile(m, 1, set); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "tables and constants of") {
+			t.Errorf("%s: tables and constants of a byte too many: %v, want ErrUnsupported", set, err)
+		}
+		maxPool = most
+	}
+}
