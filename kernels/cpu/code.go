@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/pce-engine/pce/kernels"
@@ -47,6 +48,54 @@ func CompileCode(m *simt.Module, kernels string, idle int) (*Code, error) {
 		return nil, err
 	}
 	return &Code{run, "interpreter"}, nil
+}
+
+// PlanCode returns about what a call of the code that CompileCode makes takes in memory, and what the code itself does. Machine code
+// is not made for it, so that both are rather too much: its calls keep what registers have no room for, of up to 64 rows, where the
+// interpreter has 256 rows of each value and each constant.
+func PlanCode(m *simt.Module, kernels string) (call, program int64, err error) {
+	run, err := simt.Compile(m, 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	call, program = run.Bytes(), run.ProgramBytes()
+	if kernels == portable || x86.Allowed(kernels) == "" || slices.ContainsFunc(m.Body, func(in simt.Instr) bool { return within(&in) > certain }) {
+		return call, program, nil
+	}
+	const value = 4 * 64 // bytes, of four registers
+	native := value * int64(run.Live())
+	for _, q := range slices.Concat(m.Inputs, m.Outputs) {
+		native += value * int64(q.Width*q.Type.Bits()/8)
+	}
+	if len(m.Body) > x86.DefaultPart { // what parts keep, of 64 rows: what a part reads, and what the next one does
+		native += max(1<<20, 64*2*8*int64(run.Live()))
+	}
+	return native, program, nil
+}
+
+// certain bounds what a branch or loop takes for machine code to be within its limit, with room for the rest of a part.
+const certain = 300_000
+
+// within returns how many instructions of a processor a branch or loop takes at most, in all its turns; 0 of other instructions.
+func within(in *simt.Instr) int64 {
+	count := func(b simt.Block) (n int64) {
+		for i := range b {
+			each := int64(8)
+			switch b[i].Op {
+			case simt.Load, simt.LoadAt, simt.Store, simt.StoreAt, simt.Gather, simt.Convert: // of each lane on its own, perhaps
+				each = 60
+			}
+			n = min(n+each+within(&b[i]), certain+1)
+		}
+		return n
+	}
+	switch {
+	case in.If != nil:
+		return count(in.If.Then) + count(in.If.Else)
+	case in.Loop != nil:
+		return count(in.Loop.Body) * int64(in.Loop.Most)
+	}
+	return 0
 }
 
 // Path names what runs the code: the set of instructions of native code, or "interpreter".

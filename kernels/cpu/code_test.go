@@ -116,3 +116,54 @@ func TestCode(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanCode wants plans with room for what calls take on each kernel path, of values that are needed at a time, of parts that keep many
+// of them, of a branch that machine code is made for, and of one that it is too long for.
+func TestPlanCode(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		values, live int
+		branch       bool
+	}{{"constants", 3000, 1, false}, {"values", 3000, 900, false}, {"parts", 60_000, 6000, false}, {"a short branch", 3000, 900, true}, {"a long branch", 450_000, 40, true}} {
+		b := simt.NewBuilder("plan")
+		x, y := b.Input("x", simt.F64, simt.Columns, 1), b.Output("y", simt.F64, simt.Columns, 1)
+		sums := func() []simt.Value {
+			list := []simt.Value{b.Load(x, 0)}
+			for i := range c.values {
+				old := list[max(0, len(list)-c.live)]
+				list = append(list, b.FMA(list[len(list)-1], b.Float(simt.F64, 1+1/float64(i+2)), old))
+			}
+			return list[len(list)-1:]
+		}
+		var v simt.Value
+		if c.branch {
+			first := b.Load(x, 0)
+			v = b.If(b.Binary(simt.Eq, first, first), sums, func() []simt.Value { return []simt.Value{first} })[0]
+		} else {
+			v = sums()[0]
+		}
+		b.Store(y, 0, v)
+		m, err := b.Module()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := simt.Compile(m, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range cpu.KernelPaths() {
+			code, err := cpu.CompileCode(m, path, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call, program, err := cpu.PlanCode(m, path)
+			if err != nil || call < code.Bytes() || program != run.ProgramBytes() {
+				t.Errorf("%s, %s: planned were %d bytes of a call and %d of the program, %v; a call takes %d", c.name, path, call, program, err, code.Bytes())
+			}
+			if native := code.Path() != "interpreter"; native != (call < run.Bytes()/2) || !native && call != run.Bytes() {
+				t.Errorf("%s, %s: planned were %d bytes of a call by %s, of the interpreter %d", c.name, path, call, code.Path(), run.Bytes())
+			}
+			code.Free()
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package device
 
 import (
-	"runtime"
-
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu"
 	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
@@ -37,17 +35,18 @@ var processor = Kind{
 	},
 }
 
-// planProcessorCode counts the values of the blocks of rows that threads work on.
+// planProcessorCode counts what calls take on the threads, and the code.
 func planProcessorCode(m *simt.Module, o Options) (Memory, error) {
-	run, err := simt.Compile(m, 1)
+	c, err := cpuOptions(o)
 	if err != nil {
 		return Memory{}, err
 	}
-	threads := o.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
+	d, err := cpu.Open(c)
+	if err != nil {
+		return Memory{}, err
 	}
-	return Memory{Scratch: int64(threads) * run.Bytes(), Program: run.ProgramBytes(), Threads: threads}, nil
+	call, program, err := cpu.PlanCode(m, d.Set().Name)
+	return Memory{Scratch: int64(d.Threads()) * call, Program: program, Threads: d.Threads()}, err
 }
 
 func cpuOptions(o Options) (c cpu.Options, err error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/kernels/emulator"
+	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/layers"
 )
 
@@ -164,6 +165,35 @@ func TestPlan(t *testing.T) {
 		}
 		if _, err := at.Plan(layers.Module{Program: r.Program, Rows: 0}, device.Options{}); !errors.Is(err, kernels.ErrDevice) {
 			t.Errorf("%s: launches of no rows: %v", name, err)
+		}
+	}
+}
+
+// TestPlanCode wants the plan of code to have room for a call on each of the threads, on each kernel path of the CPU.
+func TestPlanCode(t *testing.T) {
+	b := simt.NewBuilder("constants")
+	in, out := b.Input("x", simt.F64, simt.Columns, 1), b.Output("y", simt.F64, simt.Columns, 1)
+	y := b.Load(in, 0)
+	for i := range 3000 {
+		y = b.Mul(y, b.Float(simt.F64, 1+1/float64(i+1)))
+	}
+	b.Store(out, 0, y)
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := device.Find("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range cpu.KernelPaths() {
+		call, program, err := cpu.PlanCode(m, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := at.PlanCode(m, device.Options{Threads: 3, KernelPath: path})
+		if want := (device.Memory{Scratch: 3 * call, Program: program, Threads: 3}); err != nil || plan != want {
+			t.Errorf("%s: %+v, %v; want %+v", path, plan, err, want)
 		}
 	}
 }

@@ -74,6 +74,15 @@ func (p *Interpreter) Bytes() int64 {
 	return int64(n)
 }
 
+// Live returns how many values of a lane are needed at a time, without constants.
+func (p *Interpreter) Live() int {
+	n := -len(p.constants)
+	for _, slots := range p.slots {
+		n += slots
+	}
+	return n
+}
+
 // ProgramBytes estimates what the program itself takes in memory.
 func (p *Interpreter) ProgramBytes() int64 {
 	const perValue = 300 // of instruction, step and type
