@@ -163,13 +163,14 @@ func (p *codeProgram) Run(ctx context.Context, rows int, in, out []kernels.Buffe
 	}
 	parts := min(p.dev.threads, (rows+codeRows-1)/codeRows)
 	share := (rows + parts - 1) / parts
+	parts = (rows + share - 1) / share // as shares are rounded up, those of many threads may have the rows before the last ones
 	errs := make([]error, parts)
 	var wait sync.WaitGroup
 	for i := range parts - 1 {
-		wait.Go(func() { errs[i] = p.RunSlices(ctx, i*share, min((i+1)*share, rows), ins, outs) })
+		wait.Go(func() { errs[i] = p.RunSlices(ctx, i*share, (i+1)*share, ins, outs) })
 	}
 	last := parts - 1
-	errs[last] = p.RunSlices(ctx, min(last*share, rows), rows, ins, outs)
+	errs[last] = p.RunSlices(ctx, last*share, rows, ins, outs)
 	wait.Wait()
 	for _, err := range errs {
 		if err != nil {

@@ -117,6 +117,45 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// TestCodeThreads runs code on so many threads that the rows are divided among fewer of them.
+func TestCodeThreads(t *testing.T) {
+	b := simt.NewBuilder("negative")
+	x, y := b.Input("x", simt.F32, simt.Columns, 1), b.Output("y", simt.F32, simt.Columns, 1)
+	b.Store(y, 0, b.Unary(simt.Neg, b.Load(x, 0)))
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	d, err := cpu.Open(cpu.Options{Threads: 4000, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernels.LoadAs[kernels.CodeProgram](ctx, d, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Free()
+	const rows = 2_048_001 // 4,000 shares of 513 are more than that
+	list := make([]float32, rows)
+	for r := range list {
+		list[r] = float32(r)
+	}
+	buffer, err := d.Alloc(ctx, kernels.Float32, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bufs := []kernels.Buffer{buffer}
+	if err := errors.Join(d.Write(ctx, buffer, 0, list), p.Run(ctx, rows, bufs, bufs), d.Read(ctx, list, buffer, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for r, v := range list {
+		if v != -float32(r) {
+			t.Fatalf("row %d: %v", r, v)
+		}
+	}
+}
+
 // TestPlanCode wants plans with room for what calls take on each kernel path, of values that are needed at a time, of parts that keep many
 // of them, of a branch that machine code is made for, and of one that it is too long for.
 func TestPlanCode(t *testing.T) {
