@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/pce-engine/pce/kernels/simt"
 	"github.com/pce-engine/pce/kernels/simt/simttest"
@@ -103,7 +104,7 @@ func TestPlaceStays(t *testing.T) {
 	}
 }
 
-// TestRowsEnd runs code on rows of bytes with a page behind them, and one before them, that cannot be read.
+// TestRowsEnd runs code on rows of u8 and u16 with a page behind them, and one before them, that cannot be read.
 func TestRowsEnd(t *testing.T) {
 	needCode(t)
 	page := os.Getpagesize()
@@ -122,9 +123,16 @@ func TestRowsEnd(t *testing.T) {
 	for i := range readable {
 		readable[i] = byte(rng.Uint32())
 	}
-	for _, typ := range []simt.Type{simt.F32, simt.F64} {
-		for _, width := range []int{1, 3, 4, 5, 8, 9, 12, 15, 16, 17, 19, 20, 31, 32, 33, 47, 48, 63, 64, 65} {
-			m := bytesSum(t, typ, width)
+	of := func(typ simt.Type, b []byte) any {
+		if typ == simt.U8 {
+			return b
+		}
+		return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/2)
+	}
+	for k, typ := range []simt.Type{simt.F32, simt.F64, simt.F32, simt.F64} {
+		for _, width := range []int{1, 2, 3, 4, 5, 8, 9, 12, 15, 16, 17, 19, 20, 31, 32, 33, 47, 48, 63, 64, 65} {
+			cell := []simt.Type{simt.U8, simt.U16}[k/2]
+			m := bytesSum(t, typ, cell, width)
 			run, err := simt.Compile(m, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -135,20 +143,21 @@ func TestRowsEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, rows := range []int{p.lanes, 4 * p.lanes, 5*p.lanes - 1} { // of which the last ones are copied
-					if rows*width > page {
+					size := rows * width * cell.Bits() / 8
+					if size > page {
 						continue
 					}
-					for _, x := range [][]byte{readable[:rows*width], readable[page-rows*width:]} {
+					for _, x := range []any{of(cell, readable[:size]), of(cell, readable[page-size:])} {
 						got, want := rowsOf(m.Outputs, rows), rowsOf(m.Outputs, rows)
 						if err := p.Run(t.Context(), 0, rows, []any{x}, got); err != nil {
-							t.Fatalf("%s, %v: %d rows of %d bytes: %v", set, typ, rows, width, err)
+							t.Fatalf("%s, %v: %d rows of %d %v: %v", set, typ, rows, width, cell, err)
 						}
 						if err := run.Run(t.Context(), 0, rows, []any{x}, want); err != nil {
 							t.Fatal(err)
 						}
 						for i := range rows {
 							if g, w := simttest.ElementBits(got[0], i), simttest.ElementBits(want[0], i); g != w {
-								t.Fatalf("%s, %v: row %d of %d of %d bytes is %#x, want %#x", set, typ, i, rows, width, g, w)
+								t.Fatalf("%s, %v: row %d of %d of %d %v is %#x, want %#x", set, typ, i, rows, width, cell, g, w)
 							}
 						}
 					}
@@ -159,11 +168,11 @@ func TestRowsEnd(t *testing.T) {
 	}
 }
 
-// bytesSum is a module that adds up rows of bytes, of which the first one is read in a branch at first.
-func bytesSum(t *testing.T, typ simt.Type, width int) *simt.Module {
+// bytesSum is a module that adds up rows of cells of a type, of which the first one is read in a branch at first.
+func bytesSum(t *testing.T, typ, cell simt.Type, width int) *simt.Module {
 	t.Helper()
 	b := simt.NewBuilder("bytes")
-	in, out := b.Input("x", simt.U8, simt.Rows, width), b.Output("y", typ, simt.Columns, 1)
+	in, out := b.Input("x", cell, simt.Rows, width), b.Output("y", typ, simt.Columns, 1)
 	number := func(v int) simt.Value { return b.Convert(typ, b.Load(in, v)) }
 	low := b.Binary(simt.Lt, number(width-1), b.Float(typ, 30))
 	total := b.If(low, func() []simt.Value { return []simt.Value{number(0)} }, func() []simt.Value { return []simt.Value{b.Float(typ, 0.5)} })[0]

@@ -135,6 +135,12 @@ func TestTableTwice(t *testing.T) {
 // through NaN, and where an integer has the bits of a float of another bound.
 func TestSpans(t *testing.T) {
 	needCode(t)
+	for _, set := range sets() {
+		t.Run(set, func(t *testing.T) { testSpans(t, set) })
+	}
+}
+
+func testSpans(t *testing.T, set string) {
 	table := func(b *simt.Builder) int { return b.Table(simt.I32, []uint64{10, 11, 12, 13, 14}) }
 	f := func(b *simt.Builder, x float64) simt.Value { return b.Float(simt.F32, x) }
 	for name, index := range map[string]func(b *simt.Builder, x simt.Value) simt.Value{
@@ -168,6 +174,18 @@ func TestSpans(t *testing.T) {
 			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, -3)), f(b, 1)))
 			return b.Sub(b.Add(i, b.Int(simt.I32, 3)), b.Int(simt.I32, 1))
 		},
+		"difference": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 4)))
+			return b.Sub(i, b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, b.Unary(simt.Neg, x), f(b, -300)), f(b, 1))))
+		},
+		"bits of a negative number": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, -3)), f(b, 4)))
+			return b.Binary(simt.Or, i, b.Int(simt.I32, 2))
+		},
+		"shifted out": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 4)))
+			return b.Binary(simt.Or, b.Shift(simt.Shl, i, 30), b.Int(simt.I32, 3))
+		},
 		"wraps": func(b *simt.Builder, x simt.Value) simt.Value {
 			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 4)))
 			return b.Add(i, b.Int(simt.I32, 1<<31-3))
@@ -186,15 +204,16 @@ func TestSpans(t *testing.T) {
 	} {
 		b := simt.NewBuilder("span")
 		in, out := b.Input("x", simt.F32, simt.Columns, 1), b.Output("y", simt.I32, simt.Columns, 1)
-		wide := b.Output("z", simt.I64, simt.Columns, 2)
+		wide := b.Output("z", simt.I64, simt.Columns, 3)
 		x := b.Load(in, 0)
 		i := index(b, x)
 		b.Store(out, 0, b.Gather(table(b), i))
 		y := b.Add(b.Binary(simt.Min, f(b, 1000), b.Binary(simt.Max, f(b, -1000), x)), f(b, 0.5))
 		b.Store(wide, 0, b.Convert(simt.I64, b.Unary(simt.Floor, y)))
 		b.Store(wide, 1, b.Convert(simt.I64, b.Convert(simt.F64, x)))
+		b.Store(wide, 2, b.Convert(simt.I64, b.Binary(simt.Min, f(b, 4e9), b.Binary(simt.Max, f(b, -4e9), x)))) // beyond i32
 		m := module(t, b)
-		p, err := Compile(m, 1, Path())
+		p, err := Compile(m, 1, set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,13 +225,13 @@ func TestSpans(t *testing.T) {
 		rows := []float32{nan, 0, -0.1, -0.5, -1, -3, 0.9, 1, 3.9, 4, 4.1, 5, 6, 1e9, 1 << 31, -1 << 31, 1e20, -1e20, float32(math.Inf(1)), float32(math.Inf(-1))}
 		n := len(rows)
 		got, want := make([]int32, n), make([]int32, n)
-		gotWide, wantWide := make([]int64, 2*n), make([]int64, 2*n)
+		gotWide, wantWide := make([]int64, 3*n), make([]int64, 3*n)
 		if err := errors.Join(p.Run(t.Context(), 0, n, []any{rows}, []any{got, gotWide}), run.Run(t.Context(), 0, n, []any{rows}, []any{want, wantWide})); err != nil {
 			t.Fatal(err)
 		}
 		for r := range rows {
-			if got[r] != want[r] || gotWide[r] != wantWide[r] || gotWide[n+r] != wantWide[n+r] {
-				t.Errorf("%s: of %v %d, %d, %d, want %d, %d, %d", name, rows[r], got[r], gotWide[r], gotWide[n+r], want[r], wantWide[r], wantWide[n+r])
+			if got[r] != want[r] || gotWide[r] != wantWide[r] || gotWide[n+r] != wantWide[n+r] || gotWide[2*n+r] != wantWide[2*n+r] {
+				t.Errorf("%s: of %v %d, %d, %d, %d, want %d, %d, %d, %d", name, rows[r], got[r], gotWide[r], gotWide[n+r], gotWide[2*n+r], want[r], wantWide[r], wantWide[n+r], wantWide[2*n+r])
 			}
 		}
 		p.Free()

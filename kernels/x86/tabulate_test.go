@@ -78,6 +78,11 @@ func TestTabulated(t *testing.T) {
 				func() []simt.Value { return []simt.Value{c.look(c.number(2), 99)} },
 				func() []simt.Value { return []simt.Value{x} })
 		}},
+		{"255 and 256 elements in a branch", 0, func(b *simt.Builder, c *bytesCase) []simt.Value {
+			return b.If(b.Binary(simt.Lt, c.number(1), b.Int(simt.I32, 128)),
+				func() []simt.Value { return []simt.Value{c.look(c.number(2), 255)} },
+				func() []simt.Value { return []simt.Value{c.look(c.number(2), 256)} })
+		}},
 		{"truth", 0, func(b *simt.Builder, c *bytesCase) []simt.Value {
 			low := b.Binary(simt.Lt, c.bins(c.number(2)), b.Int(simt.I32, 20))
 			return []simt.Value{b.Select(low, c.look(c.other(), 60), c.look(c.other(), 50))}
