@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"runtime/trace"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,7 +105,7 @@ func TestPlaceStays(t *testing.T) {
 	}
 }
 
-// TestRowsEnd runs code on rows of u8 and u16 with a page behind them, and one before them, that cannot be read.
+// TestRowsEnd runs code on rows and columns of u8 and u16 with a page behind them, and one before them, that cannot be read.
 func TestRowsEnd(t *testing.T) {
 	needCode(t)
 	page := os.Getpagesize()
@@ -132,50 +133,54 @@ func TestRowsEnd(t *testing.T) {
 	for k, typ := range []simt.Type{simt.F32, simt.F64, simt.F32, simt.F64} {
 		for _, width := range []int{1, 2, 3, 4, 5, 8, 9, 12, 15, 16, 17, 19, 20, 31, 32, 33, 47, 48, 63, 64, 65} {
 			cell := []simt.Type{simt.U8, simt.U16}[k/2]
-			m := bytesSum(t, typ, cell, width)
-			run, err := simt.Compile(m, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, set := range sets() {
-				p, err := Compile(m, 1, set)
+			for form := range 4 { // both layouts, without and with a branch
+				m := bytesSum(t, typ, cell, simt.Layout(form/2), width, form%2 == 1)
+				run, err := simt.Compile(m, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, rows := range []int{p.lanes, 4 * p.lanes, 5*p.lanes - 1} { // of which the last ones are copied
-					size := rows * width * cell.Bits() / 8
-					if size > page {
-						continue
+				for i, set := range slices.Concat(sets(), sets()) {
+					p, err := CompileWith(m, 1, set, Options{Groups: 2 * (i / len(sets()))}) // as many groups as are quickest, and two
+					if err != nil {
+						t.Fatal(err)
 					}
-					for _, x := range []any{of(cell, readable[:size]), of(cell, readable[page-size:])} {
-						got, want := rowsOf(m.Outputs, rows), rowsOf(m.Outputs, rows)
-						if err := p.Run(t.Context(), 0, rows, []any{x}, got); err != nil {
-							t.Fatalf("%s, %v: %d rows of %d %v: %v", set, typ, rows, width, cell, err)
+					for _, rows := range []int{p.lanes, 2 * p.lanes, 4 * p.lanes, 5*p.lanes - 1} { // of which the last ones are copied
+						size := rows * width * cell.Bits() / 8
+						if size > page {
+							continue
 						}
-						if err := run.Run(t.Context(), 0, rows, []any{x}, want); err != nil {
-							t.Fatal(err)
-						}
-						for i := range rows {
-							if g, w := simttest.ElementBits(got[0], i), simttest.ElementBits(want[0], i); g != w {
-								t.Fatalf("%s, %v: row %d of %d of %d %v is %#x, want %#x", set, typ, i, rows, width, cell, g, w)
+						for _, x := range []any{of(cell, readable[:size]), of(cell, readable[page-size:])} {
+							got, want := rowsOf(m.Outputs, rows), rowsOf(m.Outputs, rows)
+							if err := p.Run(t.Context(), 0, rows, []any{x}, got); err != nil {
+								t.Fatalf("%s, %v: %d rows of %d %v: %v", set, typ, rows, width, cell, err)
+							}
+							if err := run.Run(t.Context(), 0, rows, []any{x}, want); err != nil {
+								t.Fatal(err)
+							}
+							for i := range rows {
+								if g, w := simttest.ElementBits(got[0], i), simttest.ElementBits(want[0], i); g != w {
+									t.Fatalf("%s, %v: row %d of %d of %d %v is %#x, want %#x", set, typ, i, rows, width, cell, g, w)
+								}
 							}
 						}
 					}
+					p.Free()
 				}
-				p.Free()
 			}
 		}
 	}
 }
 
-// bytesSum is a module that adds up rows of cells of a type, of which the first one is read in a branch at first.
-func bytesSum(t *testing.T, typ, cell simt.Type, width int) *simt.Module {
+// bytesSum is a module that adds up rows of cells of a type, of which the first one is read in a branch at first, if there is one.
+func bytesSum(t *testing.T, typ, cell simt.Type, layout simt.Layout, width int, branch bool) *simt.Module {
 	t.Helper()
 	b := simt.NewBuilder("bytes")
-	in, out := b.Input("x", cell, simt.Rows, width), b.Output("y", typ, simt.Columns, 1)
+	in, out := b.Input("x", cell, layout, width), b.Output("y", typ, simt.Columns, 1)
 	number := func(v int) simt.Value { return b.Convert(typ, b.Load(in, v)) }
-	low := b.Binary(simt.Lt, number(width-1), b.Float(typ, 30))
-	total := b.If(low, func() []simt.Value { return []simt.Value{number(0)} }, func() []simt.Value { return []simt.Value{b.Float(typ, 0.5)} })[0]
+	total := b.Float(typ, 0.5)
+	if low := b.Binary(simt.Lt, number(width-1), b.Float(typ, 30)); branch {
+		total = b.If(low, func() []simt.Value { return []simt.Value{number(0)} }, func() []simt.Value { return []simt.Value{total} })[0]
+	}
 	for v := range width {
 		total = b.Add(total, number(v))
 	}

@@ -160,7 +160,7 @@ func testSpans(t *testing.T, set string) {
 			return b.Convert(simt.I32, b.Binary(simt.Max, x, b.Binary(simt.Min, x, f(b, 3))))
 		},
 		"NaN first of Min": func(b *simt.Builder, x simt.Value) simt.Value {
-			x = b.Binary(simt.Min, b.Binary(simt.Min, f(b, 2), x), f(b, 7))
+			x = b.Binary(simt.Min, b.Binary(simt.Min, f(b, 2), x), f(b, 1008))
 			return b.Convert(simt.I32, b.Binary(simt.Max, x, f(b, 0)))
 		},
 		"NaN first of Max": func(b *simt.Builder, x simt.Value) simt.Value {
@@ -173,6 +173,13 @@ func testSpans(t *testing.T, set string) {
 		"sum": func(b *simt.Builder, x simt.Value) simt.Value {
 			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, -3)), f(b, 1)))
 			return b.Sub(b.Add(i, b.Int(simt.I32, 3)), b.Int(simt.I32, 1))
+		},
+		"NaN below": func(b *simt.Builder, x simt.Value) simt.Value {
+			return b.Sub(b.Convert(simt.I32, b.Binary(simt.Max, f(b, 2), b.Binary(simt.Min, f(b, 4), x))), b.Int(simt.I32, 2))
+		},
+		"NaN of a sum": func(b *simt.Builder, x simt.Value) simt.Value {
+			i := b.Convert(simt.I32, b.Add(f(b, 1), b.Binary(simt.Max, f(b, 0), b.Binary(simt.Min, f(b, 3), x))))
+			return b.Shift(simt.Shr, i, 29)
 		},
 		"difference": func(b *simt.Builder, x simt.Value) simt.Value {
 			i := b.Convert(simt.I32, b.Binary(simt.Min, b.Binary(simt.Max, x, f(b, 0)), f(b, 4)))
@@ -235,6 +242,25 @@ func testSpans(t *testing.T, set string) {
 			}
 		}
 		p.Free()
+	}
+}
+
+// TestOneColumn stores at indices of an output of one column, in rows that take part and in all.
+func TestOneColumn(t *testing.T) {
+	needCode(t)
+	for _, typ := range []simt.Type{simt.F32, simt.F64, simt.I32, simt.I64} {
+		b := simt.NewBuilder("one column")
+		in, out := b.Input("x", typ, simt.Rows, 1), b.Output("y", typ, simt.Rows, 1)
+		some := b.Output("z", typ, simt.Rows, 1)
+		x, index := b.Load(in, 0), b.Load(b.Input("i", simt.I32, simt.Columns, 1), 0)
+		b.StoreAt(out, index, x)
+		b.If(b.Binary(simt.Lt, index, b.Int(simt.I32, 3)), func() []simt.Value { b.StoreAt(some, index, x); return nil }, func() []simt.Value { return nil })
+		m := module(t, b)
+		for _, set := range sets() {
+			if !sameAs(t, rand.New(rand.NewPCG(1, 9)), m, set, Options{}, 70, 3, 70) {
+				t.Fatalf("%s: %v", set, typ)
+			}
+		}
 	}
 }
 
