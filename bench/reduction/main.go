@@ -72,6 +72,21 @@ var benchmarks = []benchmark{
 	{name: "coxph", scale: []string{"N"}, first: 250, fit: 4000},
 }
 
+// named returns the benchmarks of those names; of none: all.
+func named(names []string) (list []benchmark, err error) {
+	if len(names) == 0 {
+		return benchmarks, nil
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(benchmarks, func(b benchmark) bool { return b.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no program %q; want some of those of bench/reduction/main.go", name)
+		}
+		list = append(list, benchmarks[i])
+	}
+	return list, nil
+}
+
 // line is what is printed for a program.
 type line struct {
 	Program      string           `json:"program"`
@@ -101,11 +116,9 @@ func run(args []string, out io.Writer) error {
 	if *rounds < 1 || !(*limit > 0) {
 		return fmt.Errorf("-rounds is %d and -limit %g; want at least 1, and more than 0", *rounds, *limit)
 	}
-	list := slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool {
-		return flags.NArg() > 0 && !slices.Contains(flags.Args(), b.name)
-	})
-	if len(list) == 0 {
-		return fmt.Errorf("no program among %s", strings.Join(flags.Args(), ", "))
+	list, err := named(flags.Args())
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "pce-bench-")
 	if err != nil {
