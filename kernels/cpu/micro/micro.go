@@ -166,8 +166,8 @@ const ZeroRow = -1 << 31
 // With Fit, Shift[r] is computed such that the largest element of the row lies
 // in [1, 2); a row without a normal float32 gets ZeroRow and zeros. Otherwise
 // Shift[r] is given; a given ZeroRow writes zeros, and shifts above 127 may
-// write zeros. Factors are not negative. Out may be the memory of one factor
-// without codes if no other factor overlaps it. A product of no factors is 1.
+// write zeros. Factors are not negative. Out may be the memory of the first
+// factor, if that has no codes and no other one overlaps it. A product of no factors is 1.
 //
 // At most three factors are multiplied as they are, shifts below -127 counting
 // as -127. More than three, and any number of them if the product is Wide, are

@@ -23,7 +23,8 @@ const (
 	Always
 )
 
-// Options choose how a module becomes kernels. All of them leave every bit of the results as it is.
+// Options choose how a module becomes kernels. All but Spread and Share, which add in other orders, leave every bit of the
+// results as it is.
 // The zero value is what the model of costs chooses, for any card.
 type Options struct {
 	// Threads of a block: 32, 64, 128, 256 or 512; 0: 128, or fewer where inputs are staged that fit
