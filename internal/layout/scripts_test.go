@@ -194,6 +194,9 @@ printf 'design hierarchy\n  LUT2 5\n  DSP48E1 4\n' >"$at"
 
 // TestNetworksAreAssembled wants .ci/ptx-code to fail where no network compiles: forests alone are half of what it is for.
 func TestNetworksAreAssembled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the script begins hundreds of programs; leave out -short")
+	}
 	for _, folder := range []string{"spn", "forest"} {
 		if _, err := os.Stat(filepath.Join(root, "..", "shared", "data", folder)); err != nil {
 			t.Skipf("SKIPPED: %v: place the folder shared beside the repository", err)
