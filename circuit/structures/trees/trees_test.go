@@ -380,14 +380,14 @@ func TestTreesRefuses(t *testing.T) {
 			f.Outputs, f.Classes, f.Base, f.Trees = 1<<16, 1<<16, make([]float64, 1<<16), slices.Repeat(f.Trees, 1100)
 		}, []float64{1, 2}, 1},
 		{"no features", "no features", func(f *forest.Forest) { f.Features, f.Trees[0].Nodes = 0, []forest.Node{{Last: 1}} }, nil, 1},
-		{"many features", "masses of bins and classes", func(f *forest.Forest) { // of whose leaves the boxes alone would take 16 GB
-			f.Features = 1 << 17
+		{"many features", "masses of bins and classes", func(f *forest.Forest) { // of whose leaves the boxes alone would take 2 GB
+			f.Features = 1 << 14
 			nodes := []forest.Node{}
 			for i := range int32(1 << 13) {
 				nodes = append(nodes, forest.Node{Test: forest.Less, Feature: i, Threshold: 0.5, Yes: 2*i + 1, No: 2*i + 2}, forest.Node{Last: 1})
 			}
 			f.Trees[0].Nodes = append(nodes, forest.Node{Last: 1})
-		}, slices.Concat(make([]float64, 1<<17), slices.Repeat([]float64{1}, 1<<17)), 1},
+		}, slices.Concat(make([]float64, 1<<14), slices.Repeat([]float64{1}, 1<<14)), 1},
 		{"zeros", "takes zeros", func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true }, []float64{1, 2}, 1},
 	} {
 		f := &forest.Forest{Features: 2, Outputs: 1, Base: []float64{0}, Alpha: 1, Trees: []forest.Tree{{Weight: 1,
