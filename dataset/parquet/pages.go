@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"slices"
@@ -68,7 +69,7 @@ func (p *pages) next() (parquet.Value, error) {
 	return parquet.Int32Value(x), err
 }
 
-// page reads pages up to one with cells.
+// page reads pages up to one with cells. The bytes of each are those that the writer had, as far as its header tells.
 func (p *pages) page() error {
 	for p.left == 0 {
 		header := new(format.PageHeader)
@@ -79,6 +80,10 @@ func (p *pages) page() error {
 		data, err := io.ReadAll(io.LimitReader(p.file, int64(header.CompressedPageSize)))
 		switch {
 		case err != nil:
+		case len(data) != int(header.CompressedPageSize):
+			err = errCut
+		case header.CRC != 0 && uint32(header.CRC) != crc32.ChecksumIEEE(data):
+			err = fmt.Errorf("a page has the checksum %#x, its bytes give %#x", uint32(header.CRC), crc32.ChecksumIEEE(data))
 		case header.Type == format.DictionaryPage:
 			err = p.words(data)
 		case header.Type == format.DataPage:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	mathbits "math/bits"
 	"os"
@@ -26,8 +27,9 @@ type page struct {
 	levels       []byte // runs; nil: the column is not optional
 	encoding     format.Encoding
 	values       []byte
-	words        bool // the page is a dictionary
-	unsigned     bool // of the first page: the column is of unsigned integers
+	words        bool  // the page is a dictionary
+	unsigned     bool  // of the first page: the column is of unsigned integers
+	short        int32 // how many bytes the page has less than its header promises
 }
 
 func marshal(t testing.TB, v any) []byte {
@@ -56,7 +58,7 @@ func ofPages(t testing.TB, kind format.Type, version int, codec format.Compressi
 	for _, p := range pages {
 		if p.words {
 			data := pack(p.values)
-			header := &format.PageHeader{Type: format.DictionaryPage, UncompressedPageSize: int32(len(p.values)), CompressedPageSize: int32(len(data))}
+			header := &format.PageHeader{Type: format.DictionaryPage, UncompressedPageSize: int32(len(p.values)), CompressedPageSize: int32(len(data)), CRC: int32(crc32.ChecksumIEEE(data))}
 			header.DictionaryPageHeader.Set(format.DictionaryPageHeader{NumValues: int32(len(p.values) / 4)})
 			file = append(append(file, marshal(t, header)...), data...)
 			first = int64(len(file))
@@ -81,7 +83,7 @@ func ofPages(t testing.TB, kind format.Type, version int, codec format.Compressi
 			h.IsCompressed.Set(codec != format.Uncompressed)
 			header.DataPageHeaderV2.Set(h)
 		}
-		header.CompressedPageSize = int32(len(data))
+		header.CompressedPageSize, header.CRC = int32(len(data))+p.short, int32(crc32.ChecksumIEEE(data))
 		file = append(append(file, marshal(t, header)...), data...)
 		rows, optional = rows+p.cells, p.levels != nil
 	}
@@ -218,6 +220,41 @@ func TestDamagedIntegers(t *testing.T) {
 			got, err := cells(t, ofPages(t, format.Int32, version, format.Uncompressed, pages...))
 			if !errors.Is(err, dataset.ErrFormat) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, version %d: %s, %v", name, version, got, err)
+			}
+		}
+	}
+}
+
+// TestChecksums: a page that has other bytes than its header has the checksum of, or fewer than it promises, is an error of one line. Its
+// cells would be others.
+func TestChecksums(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind  format.Type
+		pages []page
+	}{
+		"Booleans":    {format.Boolean, []page{{cells: 10, encoding: format.Plain, values: []byte{0b10000001, 0b10}}}},
+		"runs":        {format.Boolean, []page{{cells: 9, encoding: format.RLE, values: []byte{9 << 1, 1}}}},
+		"differences": {format.Int32, []page{inDifferences(1, 0, 1, 1)}},
+		"a dictionary": {format.Int32, []page{
+			{words: true, values: []byte{1, 0, 0, 0}}, {cells: 2, encoding: format.RLEDictionary, values: []byte{0, 2 << 1}}, inDifferences(1),
+		}},
+	} {
+		for _, version := range []int{1, 2} {
+			whole := ofPages(t, tt.kind, version, format.Uncompressed, tt.pages...)
+			if got, err := cells(t, whole); err != nil {
+				t.Errorf("%s, version %d: %s, %v", name, version, got, err)
+			}
+			first := tt.pages[0].values
+			at := bytes.Index(whole, first) + len(first) - 1
+			other := bytes.Clone(whole)
+			other[at] ^= 1
+			if got, err := cells(t, other); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "checksum") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, version %d, another byte: %s, %v", name, version, got, err)
+			}
+			last := slices.Clone(tt.pages)
+			last[len(last)-1].short = 1
+			if got, err := cells(t, ofPages(t, tt.kind, version, format.Uncompressed, last...)); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "ends too early") {
+				t.Errorf("%s, version %d, a byte less: %s, %v", name, version, got, err)
 			}
 		}
 	}
