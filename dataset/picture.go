@@ -224,6 +224,9 @@ func (p *picture) usual() float64 {
 		most = 1 << 16 // that are looked at
 	)
 	step := len(p.later)*len(p.white)/most + 1
+	for divisor(step, len(p.white)) > 1 { // else some columns alone are looked at, as those of a border
+		step++
+	}
 	var some []float64
 	for at := 0; at < len(p.later)*len(p.white); at += step {
 		col := at % len(p.white)
@@ -236,6 +239,14 @@ func (p *picture) usual() float64 {
 		return some[n*99/100]
 	}
 	return 1
+}
+
+// divisor returns the greatest number that divides both.
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // look returns the shade of a cell or, where white is not known, its number; NaN where it is missing. The cells of

@@ -341,6 +341,27 @@ func TestPictureOfNumbers(t *testing.T) {
 	check("beside", out.Bytes(), 8, "404040", "808080", "ffffff", "000000")
 }
 
+// TestUsual: what is white is found in dots of all columns, however many images there are: the first column, as of a border, is black
+// in every one.
+func TestUsual(t *testing.T) {
+	for _, shape := range [][2]int{{2250, 784}, {2300, 784}, {2350, 784}, {60_000, 16}, {64_000, 16}} {
+		rows, columns := shape[0], shape[1]
+		p := &picture{white: make([]float64, columns)}
+		dots := make([]float32, columns)
+		for col := range dots {
+			if col%28 > 0 {
+				dots[col] = 200
+			}
+		}
+		for range rows {
+			p.later = append(p.later, drawing{dots: dots})
+		}
+		if got := p.usual(); got != 200 {
+			t.Errorf("%d images of %d dots: %v is white, want 200", rows, columns, got)
+		}
+	}
+}
+
 // TestCompletionPicture wants a line for each given row: the row with its missing dots
 // in blue, then its completions with the evidence tinted.
 func TestCompletionPicture(t *testing.T) {
