@@ -67,10 +67,24 @@ func PlanCode(m *simt.Module, kernels string) (call, program int64, err error) {
 	for _, q := range slices.Concat(m.Inputs, m.Outputs) {
 		native += value * int64(q.Width*q.Type.Bits()/8)
 	}
-	if len(m.Body) > x86.DefaultPart { // what parts keep, of 64 rows: what a part reads, and what the next one does
+	if instructions(m.Body) > x86.DefaultPart { // what parts keep, of 64 rows: what a part reads, and what the next one does
 		native += max(1<<20, 64*2*8*int64(run.Live()))
 	}
 	return native, program, nil
+}
+
+// instructions counts those of a block and within it, as simt.Split does.
+func instructions(b simt.Block) (n int) {
+	for i := range b {
+		n++
+		if in := b[i].If; in != nil {
+			n += instructions(in.Then) + instructions(in.Else)
+		}
+		if in := b[i].Loop; in != nil {
+			n += instructions(in.Body)
+		}
+	}
+	return n
 }
 
 // certain bounds what a branch or loop takes for machine code to be within its limit, with room for the rest of a part.

@@ -209,3 +209,36 @@ func TestPlanCode(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanBranches wants plans with room for what parts keep for each other where most instructions are within branches, none of which is a
+// part's length.
+func TestPlanBranches(t *testing.T) {
+	b := simt.NewBuilder("branches")
+	x, y := b.Input("x", simt.F64, simt.Columns, 1), b.Output("y", simt.F64, simt.Columns, 1)
+	v := b.Load(x, 0)
+	for range 200 {
+		first := v
+		v = b.If(b.Binary(simt.Lt, first, b.Float(simt.F64, 3)), func() []simt.Value {
+			sum := first
+			for i := range 200 {
+				sum = b.FMA(sum, b.Float(simt.F64, 1+1/float64(i+2)), first)
+			}
+			return []simt.Value{sum}
+		}, func() []simt.Value { return []simt.Value{first} })[0]
+	}
+	b.Store(y, 0, v)
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range cpu.KernelPaths() {
+		code, err := cpu.CompileCode(m, path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call, _, err := cpu.PlanCode(m, path); err != nil || call < code.Bytes() {
+			t.Errorf("%s: planned were %d bytes of a call, %v; a call takes %d", path, call, err, code.Bytes())
+		}
+		code.Free()
+	}
+}
