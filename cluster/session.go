@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -19,6 +20,11 @@ type Spec struct {
 	Path string `json:"path,omitempty"`
 	// Body is what the Loader reads.
 	Body json.RawMessage `json:"body"`
+}
+
+// same reports whether a session of one will do for the other. None is the same as nil.
+func (s *Spec) same(o *Spec) bool {
+	return s != nil && o != nil && s.Run == o.Run && s.Model == o.Model && s.Path == o.Path && bytes.Equal(s.Body, o.Body)
 }
 
 // Loader makes sessions from the description of a run. Contents come from blobs

@@ -80,7 +80,7 @@ type Worker struct {
 	told           time.Time           // of the last report
 	queue          []lease
 	current        int                // shard in work; -1: none
-	currentRun     string             // that it is of
+	currentOf      *Spec              // run that it is of
 	drop           context.CancelFunc // ends it
 	leaving        bool
 
@@ -347,7 +347,7 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 	case *releaseOrder:
 		if w.spec != nil && w.spec.Run == m.Run {
 			if b.Over {
-				w.quit("")
+				w.quit(nil)
 			}
 			w.unload()
 			w.spec, w.state, w.err = nil, idle, nil

@@ -104,7 +104,7 @@ func (w *Worker) next(ctx context.Context) {
 	w.queue, w.current = w.queue[1:], l.shard
 	sess, t, round, era := w.sess, w.task, w.round, w.era
 	computing, drop := context.WithCancel(ctx)
-	w.currentRun, w.drop = w.spec.Run, drop
+	w.currentOf, w.drop = w.spec, drop
 	span := t.span(l.shard)
 	var result shardResult
 	var answer []byte
@@ -158,8 +158,8 @@ func (w *Worker) next(ctx context.Context) {
 }
 
 // quit ends the shard in work, unless it is of the given run: none wants its result.
-func (w *Worker) quit(but string) {
-	if w.current >= 0 && w.currentRun != but {
+func (w *Worker) quit(but *Spec) {
+	if w.current >= 0 && !w.currentOf.same(but) {
 		w.drop()
 	}
 }

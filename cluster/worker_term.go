@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// prepare loads a run.
+// prepare loads a run, unless it is loaded: the session of an earlier attempt at it will do only if that was described alike, since it may
+// have had other rows, or another kernel path.
 func (w *Worker) prepare(ctx context.Context, spec *Spec) {
-	if w.spec != nil && w.spec.Run == spec.Run && w.spec.Model == spec.Model && (w.state != unfit || w.final || time.Since(w.tried) < w.o.Lease/2) {
+	if w.spec.same(spec) && (w.state != unfit || w.final || time.Since(w.tried) < w.o.Lease/2) {
 		w.beat()
 		return
 	}
 	w.tried = time.Now()
-	w.quit(spec.Run)
+	w.quit(spec)
 	w.unload()
 	w.spec, w.state, w.err, w.final = spec, loading, nil, false
 	loadCtx, cancel := context.WithCancel(ctx)
