@@ -131,7 +131,7 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	case err == nil && old.State == StateCancelled: // by a client, or here, and the queue did not learn of it
 		err = ErrCancelled
 	case err == nil && old.Ended():
-		t.finish(d) // it was done before, only the queue did not learn of it
+		t.finish(d, stop) // it was done before, only the queue did not learn of it
 		return false
 	default:
 		if err = t.begin(ctx, id, &old); err == nil {
@@ -155,15 +155,17 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	log.Info(text, "err", err)
 	if err := t.conclude(id, state, err); err != nil { // then let it come again
 		log.Error("the end of the run was not recorded", "err", err)
+		stop()
 		t.giveBack(d)
 		return state == StateInterrupted
 	}
 	if state == StateInterrupted {
 		t.leave(id)
+		stop()
 		t.giveBack(d)
 		return true
 	}
-	t.finish(d)
+	t.finish(d, stop)
 	return false
 }
 
@@ -269,11 +271,12 @@ func (t *Taker) insist(ctx context.Context, id string, text []byte, log *slog.Lo
 	}
 }
 
-// keepAlive says that the job is worked on until stop is called. Where another has the job, as after a time without the
+// keepAlive says that the job is worked on until stop is called, which comes before the job is done or given back: a word behind that would
+// take the job anew, and keep it from the next taker. Where another has the job, as after a time without the
 // broker, it calls lose: both would lead the run, one after the other.
 func (t *Taker) keepAlive(d cluster.Delivery, lose context.CancelCauseFunc) (stop func()) {
 	return periodic.Start(context.Background(), workingInterval, func(ctx context.Context) {
-		call, cancel := context.WithTimeout(ctx, workingTime)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), workingTime) // one that was cut off might have been heard all the same
 		defer cancel()
 		if err := d.Working(call); errors.Is(err, cluster.ErrConflict) {
 			lose(err)
@@ -332,8 +335,8 @@ func (t *Taker) conclude(id, state string, cause error) error {
 
 // finish removes a job from the queue, after what only a run that continues needs: what was uploaded for it, by its leads too. If that fails
 // it comes again, and its record says that it is done. The queue is told whatever became of the
-// uploads, and has its time however long these took.
-func (t *Taker) finish(d cluster.Delivery) {
+// uploads, and has its time however long these took. Until then it hears that the job is worked on, which stop ends.
+func (t *Taker) finish(d cluster.Delivery, stop func()) {
 	t.leave(d.ID())
 	if t.Over != nil {
 		if err := t.Over(d.ID()); err != nil {
@@ -345,6 +348,7 @@ func (t *Taker) finish(d cluster.Delivery) {
 			t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
 		}
 	}
+	stop()
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()
 	if err := d.Done(ctx); err != nil {

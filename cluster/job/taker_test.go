@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,4 +193,81 @@ func TestEndRecorded(t *testing.T) {
 			t.Errorf("%d attempts, record %.200v, %v; want one attempt that failed", attempts, r, err)
 		}
 	})
+}
+
+// wordyBus has a queue whose jobs take a while to be done or given back, and counts what is said of them meanwhile.
+type wordyBus struct {
+	cluster.Bus
+	late *atomic.Int64
+}
+
+type wordyQueue struct {
+	cluster.Queue
+	late *atomic.Int64
+}
+
+type wordyDelivery struct {
+	cluster.Delivery
+	ending atomic.Bool
+	late   *atomic.Int64
+}
+
+func (b wordyBus) Jobs() cluster.Queue { return wordyQueue{b.Bus.Jobs(), b.late} }
+
+func (q wordyQueue) Next(ctx context.Context) (cluster.Delivery, error) {
+	d, err := q.Queue.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &wordyDelivery{Delivery: d, late: q.late}, nil
+}
+
+func (d *wordyDelivery) Working(ctx context.Context) error {
+	if d.ending.Load() {
+		d.late.Add(1)
+	}
+	return d.Delivery.Working(ctx)
+}
+
+func (d *wordyDelivery) Done(ctx context.Context) error {
+	d.ending.Store(true)
+	time.Sleep(3 * time.Second)
+	return d.Delivery.Done(ctx)
+}
+
+func (d *wordyDelivery) Release(ctx context.Context) error {
+	d.ending.Store(true)
+	time.Sleep(3 * time.Second)
+	return d.Delivery.Release(ctx)
+}
+
+// TestLastWord ends a job and gives one back over a slow line: the queue does not hear any more that it is worked on, which would take it
+// from the next taker.
+func TestLastWord(t *testing.T) {
+	for name, back := range map[string]bool{"done": false, "given back": true} {
+		synctest.Test(t, func(t *testing.T) {
+			bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+			if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+				t.Fatal(err)
+			}
+			var late atomic.Int64
+			tk := &Taker{
+				Bus: wordyBus{bus, &late}, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 0 },
+				Run: func(ctx context.Context, _ string, _ []byte) error {
+					if back {
+						<-ctx.Done()
+					}
+					return ctx.Err()
+				},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if unfinished, err := tk.Work(ctx); unfinished != back || err != nil {
+				t.Errorf("%s: work = %v, %v", name, unfinished, err)
+			}
+			if n := late.Load(); n != 0 {
+				t.Errorf("%s: %d times it is said that the job is worked on, behind its end", name, n)
+			}
+		})
+	}
 }
