@@ -72,3 +72,36 @@ func TestDeathsOfTakers(t *testing.T) {
 		wantEmptyQueue(t, bus)
 	})
 }
+
+// TestOftenTakenOver has the job of a run that waits, as for workers, become another coordinator's more often than coordinators may
+// die by it: none has died, and the run is not given up.
+func TestOftenTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateRunning}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		led, ends := 0, 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		tk := &Taker{
+			Bus: takenBus{bus, &ends}, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 0 },
+			Run: func(run context.Context, _ string, _ []byte) error {
+				if led++; led > 2*MaxSetbacks {
+					cancel()
+				}
+				<-run.Done()
+				return run.Err()
+			},
+		}
+		if _, err := tk.Work(ctx); err != nil {
+			t.Error(err)
+		}
+		if r, _, err := GetRun(t.Context(), bus, "r-1"); err != nil || r.Ended() || led <= 2*MaxSetbacks {
+			t.Errorf("after it was led %d times: record %+v, %v", led, r, err)
+		}
+	})
+}

@@ -140,6 +140,7 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	}
 	end()
 	if err != nil && errors.Is(context.Cause(mine), cluster.ErrConflict) {
+		t.leave(id) // or the other one would have counted a death
 		log.Warn("run left to another coordinator, which has taken it over", "err", err)
 		return false
 	}
