@@ -130,7 +130,7 @@ func (l *Lead) note(ctx context.Context, digest string) (err error) {
 }
 
 // publish gives the description of the run to the broker as a blob, named by its digest, and
-// returns the spec that workers load it by. The blob is removed when the lead is closed.
+// returns the spec that workers load it by. The blob goes when the run is over.
 func (l *Lead) publish(ctx context.Context, model [32]byte, settings any, files []FileRef) (spec cluster.Spec, err error) {
 	d := description{Run: l.ID, Kind: l.Kind}
 	if d.Settings, err = json.Marshal(settings); err != nil {

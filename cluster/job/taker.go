@@ -369,7 +369,7 @@ func (t *Taker) giveBack(d cluster.Delivery) {
 
 // RequestCancel asks for the end of a run. One that is not being worked on is cancelled
 // at once, any other when its coordinator sees the request; the result says
-// whether it was the former.
+// whether it was the former. What pce train --cluster has uploaded for a run that it left goes at once, too.
 func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool, err error) {
 	for {
 		r, revision, err := GetRun(ctx, bus, id)
@@ -395,6 +395,11 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool
 			return false, err
 		}
 		switch _, err = runs.Update(ctx, id, value, revision); {
+		case err == nil && strings.HasPrefix(id, LocalPrefix): // no taker will come to it
+			if err := uploads.Drop(ctx, bus, ledPrefix+id); err != nil {
+				return true, fmt.Errorf("run %s is cancelled, and what it has uploaded was not removed: %w", id, err)
+			}
+			return true, nil
 		case err == nil:
 			return true, nil
 		case !errors.Is(err, cluster.ErrConflict): // else a coordinator took it meanwhile: look again

@@ -230,3 +230,24 @@ func TestLedUploadsEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestUploadsOfLeft cancels a run that pce train --cluster has left: what its lead had uploaded goes, and what the taker of a run of the
+// queue removes stays until then.
+func TestUploadsOfLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		for _, run := range [][2]string{{"r-2", "queued"}, {LocalPrefix + "r-1", "left"}} {
+			id := run[0]
+			upload(t, bus, ledPrefix+id, run[1], "shared")
+			if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateInterrupted}}); err != nil {
+				t.Fatal(err)
+			}
+			if atOnce, err := RequestCancel(t.Context(), bus, id); !atOnce || err != nil {
+				t.Errorf("%s: cancelled %v, %v", id, atOnce, err)
+			}
+		}
+		if has(t, bus, "left") || !has(t, bus, "queued") || !has(t, bus, "shared") {
+			t.Errorf("left %v, queued %v, shared %v; want the last two", has(t, bus, "left"), has(t, bus, "queued"), has(t, bus, "shared"))
+		}
+	})
+}
