@@ -24,8 +24,9 @@ const (
 	MaxSetbacks = 10
 	// cancelInterval is how often a run looks for a request to cancel it.
 	cancelInterval = time.Second
-	// sweepTime bounds the reading of all records when a taker begins.
-	sweepTime = time.Minute
+	// sweepTime bounds the reading of all records when a taker begins. A run with uploads and without a record that is older than submitTime is
+	// not being submitted any more.
+	sweepTime, submitTime = time.Minute, 7 * 24 * time.Hour
 )
 
 // Taker leads the runs of the queue, one after another.
@@ -76,7 +77,8 @@ func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
 	}
 }
 
-// sweep removes what was uploaded for runs of the queue that have ended, where that could not be removed at their end.
+// sweep removes what was uploaded for runs of the queue that have ended, where that could not be removed at their end, and for those whose
+// client went away before they were in the queue.
 func (t *Taker) sweep(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -92,7 +94,11 @@ func (t *Taker) sweep(ctx context.Context) {
 	for _, rec := range records {
 		id, ok := strings.CutPrefix(rec.Key, uploads.Prefix)
 		run := strings.TrimPrefix(id, ledPrefix)
-		if !ok || !ended[run] || strings.HasPrefix(run, LocalPrefix) { // one that is resumed has its old record until it begins
+		over, there := ended[run]
+		if made, err := time.Parse("20060102-150405", run[:min(15, len(run))]); !there && err == nil { // as NewID makes it
+			over = time.Since(made) > submitTime
+		}
+		if !ok || !over || strings.HasPrefix(run, LocalPrefix) { // one that is resumed has its old record until it begins
 			continue
 		}
 		if err := uploads.Drop(ctx, t.Bus, id); err != nil && ctx.Err() == nil {

@@ -143,13 +143,18 @@ func TestUploadsStay(t *testing.T) {
 		}
 		upload(t, bus, "r-2", "d") // of a run that is being submitted
 		upload(t, bus, ledPrefix+"r-1", "e")
+		now := time.Now()
+		upload(t, bus, NewID(now.Add(-submitTime-time.Second))+"-client", "g") // of one who died half way
+		upload(t, bus, NewID(now.Add(time.Minute-submitTime))+"-client", "h")
 		upload(t, bus, ledPrefix+LocalPrefix+"r-3", "f") // of a run that failed once and is being resumed
 		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: LocalPrefix + "r-3", State: StateFailed}}); err != nil {
 			t.Fatal(err)
 		}
 		work(t, bus)
-		if has(t, bus, "b") || has(t, bus, "e") || !has(t, bus, "d") || !has(t, bus, "f") {
-			t.Errorf("the next taker leaves b: %v, e: %v, d: %v, f: %v; want d and f", has(t, bus, "b"), has(t, bus, "e"), has(t, bus, "d"), has(t, bus, "f"))
+		for content, want := range map[string]bool{"b": false, "d": true, "e": false, "f": true, "g": false, "h": true} {
+			if has(t, bus, content) != want {
+				t.Errorf("the next taker leaves %s: %v, want %v", content, !want, want)
+			}
 		}
 	})
 }
