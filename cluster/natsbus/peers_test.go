@@ -361,8 +361,11 @@ func FuzzEnvelope(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		p.deliver(&nats.Msg{Subject: "pce.data.b.a", Data: b})
+		p.deliver(&nats.Msg{Subject: dataSubject("b", "a"), Data: b})
 		p.running.Wait()
+		if e, err := openEnvelope(b); err == nil && e.kind == ackParcel && e.epoch == 7 && max(e.number, e.received) <= 3 && o.acked != e.number {
+			t.Errorf("%d frames are acknowledged, and %d were told", o.acked, e.number)
+		}
 		if n := int(o.number - o.acked); n != len(o.way) || o.acked > 3 {
 			t.Errorf("%d frames on the way, %d acknowledged of %d", len(o.way), o.acked, o.number)
 		}
