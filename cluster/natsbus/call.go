@@ -178,6 +178,10 @@ func transient(resp *nats.Msg) error {
 
 // ask calls JetStream's interface with a request in JSON.
 func (b *Bus) ask(ctx context.Context, subject string, request, response any) (doubtful bool, err error) {
+	return b.askAt(ctx, subject, request, response, quick)
+}
+
+func (b *Bus) askAt(ctx context.Context, subject string, request, response any, p pace) (doubtful bool, err error) {
 	var data []byte
 	if request != nil {
 		if data, err = json.Marshal(request); err != nil {
@@ -185,7 +189,7 @@ func (b *Bus) ask(ctx context.Context, subject string, request, response any) (d
 		}
 	}
 	msg := &nats.Msg{Subject: apiPrefix + subject, Data: data}
-	resp, doubtful, err := b.call(ctx, msg, quick)
+	resp, doubtful, err := b.call(ctx, msg, p)
 	if err != nil {
 		return doubtful, err
 	}

@@ -39,14 +39,15 @@ func (b *Bus) state(ctx context.Context, stream, filter string, offset int) (s s
 	return resp.State, resp.Total, nil
 }
 
-// read asks for messages, several at a time, and returns those that there are, in the order of the queries.
+// read asks for messages, several at a time, and returns those that there are, in the order of the queries. Their answers queue for one
+// line, and come late where that is slow.
 func (b *Bus) read(ctx context.Context, stream string, queries []query) ([]stored, error) {
 	all, there := make([]stored, len(queries)), make([]bool, len(queries))
 	reading, ctx := errgroup.WithContext(ctx)
 	reading.SetLimit(readsAtOnce)
 	for i, q := range queries {
 		reading.Go(func() (err error) {
-			all[i], err = b.get(ctx, stream, q)
+			all[i], err = b.getAt(ctx, stream, q, download)
 			there[i] = err == nil
 			if isNoRecord(err) { // it went meanwhile
 				return nil

@@ -10,13 +10,14 @@ import (
 )
 
 // TestListAtOnce lists records of a broker whose answers do not come: many are asked for before the first answer, so that a list over
-// a slow line does not take a round trip for each.
+// a slow line does not take a round trip for each, and the answers may take as long as so many at a time do.
 func TestListAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t, BrokerOptions{})
 	proxy := newLossy(t, broker)
 	direct := connect(t, Options{URLs: broker.URL()})
 	b := connect(t, Options{URLs: proxy.listener.Addr().String()})
+	b.patience, b.stubborn = 300*time.Millisecond, time.Second
 	ctx := within(t, 3*time.Minute)
 	const records = 3 * readsAtOnce
 	for i := range records {
@@ -43,6 +44,11 @@ func TestListAtOnce(t *testing.T) {
 		if err := pause(ctx, try); err != nil {
 			t.Fatal(err)
 		}
+	}
+	select {
+	case err := <-listed:
+		t.Fatalf("the list ends with %v while its answers are on their way", err)
+	case <-time.After(3 * b.stubborn):
 	}
 	proxy.cut()
 	if err := <-listed; err != nil {

@@ -29,10 +29,14 @@ type query struct {
 // get asks the stream's leader, so it sees all that was confirmed. It matches
 // cluster.ErrNoRecord if there is no such message.
 func (b *Bus) get(ctx context.Context, stream string, q query) (stored, error) {
+	return b.getAt(ctx, stream, q, quick)
+}
+
+func (b *Bus) getAt(ctx context.Context, stream string, q query, p pace) (stored, error) {
 	var resp struct {
 		Message *stored `json:"message"`
 	}
-	_, err := b.ask(ctx, "STREAM.MSG.GET."+stream, q, &resp)
+	_, err := b.askAt(ctx, "STREAM.MSG.GET."+stream, q, &resp, p)
 	switch {
 	case hasCode(err, codeMessageNotFound):
 		return stored{}, cluster.ErrNoRecord
