@@ -93,10 +93,14 @@ func (k *bucket) List(ctx context.Context) ([]cluster.Record, error) {
 	if err != nil {
 		return nil, k.wrap("*", err)
 	}
+	newest := map[string]uint64{} // by key: an earlier version had other subjects, where it may have left older messages of one
+	for _, m := range messages {
+		newest[k.key(m.Subject)] = max(newest[k.key(m.Subject)], m.Sequence)
+	}
 	var list []cluster.Record
 	for _, m := range messages {
-		if !m.vacant() {
-			list = append(list, cluster.Record{Key: k.key(m.Subject), Value: m.Data, Revision: m.Sequence})
+		if key := k.key(m.Subject); !m.vacant() && m.Sequence == newest[key] {
+			list = append(list, cluster.Record{Key: key, Value: m.Data, Revision: m.Sequence})
 		}
 	}
 	return list, nil

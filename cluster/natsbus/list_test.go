@@ -2,9 +2,13 @@ package natsbus
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/pce-engine/pce/cluster"
 )
@@ -61,4 +65,53 @@ func (p *lossy) asked(what string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return bytes.Count(p.said, []byte(what))
+}
+
+// TestListOfEarlierVersion lists records of a version whose subjects did not name the owner of a run. One that was written once more since
+// is listed once, as it is now.
+func TestListOfEarlierVersion(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	ctx := within(t, time.Minute)
+	nc := peersConn(t, broker.URL())
+	config := assets(DefaultLease, 1)[2]
+	config.Subjects = []string{bucketSubjects(runsStream) + "*"}
+	request, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.RequestWithContext(ctx, apiPrefix+"STREAM.CREATE."+runsStream, request); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"1-kept", "2-written", "3-deleted"} {
+		msg := &nats.Msg{Subject: bucketSubjects(runsStream) + key, Header: nats.Header{idHeader: {key}}, Data: []byte("old")}
+		if _, err := nc.RequestMsgWithContext(ctx, msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := connect(t, Options{URLs: broker.URL()}).Bucket(cluster.RunsBucket)
+	want := map[string]string{"1-kept": "old", "2-written": "old", "3-deleted": "old"}
+	check := func() {
+		t.Helper()
+		list, err := runs.List(ctx)
+		got := map[string]string{}
+		for _, r := range list {
+			got[r.Key] = string(r.Value)
+		}
+		if err != nil || len(list) != len(got) || !maps.Equal(got, want) {
+			t.Errorf("%d records %v, %v; want %v", len(list), got, err, want)
+		}
+	}
+	check()
+	for _, key := range []string{"2-written", "3-deleted"} {
+		if _, err := runs.Put(ctx, key, []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := runs.Delete(ctx, "3-deleted", 0); err != nil {
+		t.Fatal(err)
+	}
+	want["2-written"] = "new"
+	delete(want, "3-deleted")
+	check()
 }
