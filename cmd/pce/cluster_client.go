@@ -52,9 +52,12 @@ with --credentials. To withdraw the key, remove the file below DIR.`,
 }
 
 // watchClients lets clients in whose keys appear in a directory while the cluster runs,
-// and keeps those out whose keys are removed.
-func watchClients(ctx context.Context, dir string, workers int, admit func([]natsbus.Seat) error, log *slog.Logger) (stop func()) {
+// and keeps those out whose keys are removed. The broker has the given seats: keys may have come or gone since it was started.
+func watchClients(ctx context.Context, dir string, workers int, have []natsbus.Seat, admit func([]natsbus.Seat) error, log *slog.Logger) (stop func()) {
 	last, told := keyFiles(dir), ""
+	if seats, err := natsbus.NewSeats(dir, workers); err != nil || !slices.EqualFunc(seats, have, func(a, b natsbus.Seat) bool { return a.Name == b.Name && a.Key == b.Key }) {
+		last = nil
+	}
 	return periodic.Start(ctx, clientsInterval, func(context.Context) {
 		now := keyFiles(dir)
 		if slices.Equal(now, last) {

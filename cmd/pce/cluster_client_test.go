@@ -17,7 +17,8 @@ import (
 // refused once, and taken when it is whole. A file that is replaced by that of another key is taken, too.
 func TestWatchClients(t *testing.T) {
 	dir, other := filepath.Join(t.TempDir(), "seats"), t.TempDir()
-	if _, err := natsbus.NewSeats(dir, 1); err != nil {
+	have, err := natsbus.NewSeats(dir, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var keys [2][]byte
@@ -33,7 +34,7 @@ func TestWatchClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var admitted []string // public keys of alice
-		stop := watchClients(t.Context(), dir, 1, func(seats []natsbus.Seat) error {
+		stop := watchClients(t.Context(), dir, 1, have, func(seats []natsbus.Seat) error {
 			for _, s := range seats {
 				if s.Name == "alice" {
 					admitted = append(admitted, s.Key)
@@ -69,4 +70,40 @@ func TestWatchClients(t *testing.T) {
 			t.Errorf("refused %d times, want once:\n%s", n, &log)
 		}
 	})
+}
+
+// TestWatchClientsFromStart makes the key of a client after the broker was started and before the keys are watched, as while the rest of
+// the cluster starts: it is taken. Where all keys are those of the broker there is nothing to take.
+func TestWatchClientsFromStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "seats")
+	before, err := natsbus.NewSeats(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := natsbus.NewClient(dir, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	after, err := natsbus.NewSeats(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		have []natsbus.Seat
+		want int
+	}{{before, 1}, {after, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			admitted := 0
+			stop := watchClients(t.Context(), dir, 1, tc.have, func(seats []natsbus.Seat) error {
+				if len(seats) == len(after) {
+					admitted++
+				}
+				return nil
+			}, slog.New(slog.DiscardHandler))
+			time.Sleep(3500 * time.Millisecond)
+			stop()
+			if admitted != tc.want {
+				t.Errorf("with %d seats: admitted %d times, want %d", len(tc.have), admitted, tc.want)
+			}
+		})
+	}
 }

@@ -29,6 +29,7 @@ type connections struct {
 	client      urlFile         // empty for a broker that another process runs
 	workers     []string        // keys of the workers here; "": none is needed
 	broker      *natsbus.Broker // nil: another process runs the broker
+	seats       []natsbus.Seat  // that it was started with
 	close       func() error
 }
 
@@ -79,7 +80,7 @@ func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
 		broker.Close()
 		return nil, err
 	}
-	c = &connections{close: broker.Close, broker: broker}
+	c = &connections{close: broker.Close, broker: broker, seats: seats}
 	at := natsbus.Options{URLs: f.url(host, broker.Port()), CA: f.cluster.ca, Lease: f.lease, Logger: log, Name: "pce coordinator", Restarted: true}
 	if f.tlsCert != "" && at.CA == "" {
 		at.CA = f.tlsCert // who shows it is the broker

@@ -98,7 +98,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 			return err
 		}
 		defer still()
-		defer watchClients(ctx, filepath.Join(f.dir, seatsDir), f.workers+f.seats, to.broker.Admit, log)()
+		defer watchClients(ctx, filepath.Join(f.dir, seatsDir), f.workers+f.seats, to.seats, to.broker.Admit, log)()
 	}
 	quiet, err := serveFiles(ctx, bus, f.dir, log)
 	if err != nil {
