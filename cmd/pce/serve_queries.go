@@ -79,7 +79,7 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 	columns := []int64{int64(len(s.Columns))}
 	logProb := serve.Output{Name: "log_prob", Datatype: oip.FP32}
 	cells := serve.Output{Name: "samples", Datatype: oip.FP32, Shape: columns, Completes: true}
-	most, classes := 1, []string(nil)
+	most, classes := 1, classColumns(s, domains)
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		if c.Kind == dataset.Continuous {
@@ -90,10 +90,6 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 			cells.Datatype = oip.FP64 // FP32 lacks the label, or writes it with less digits than it has
 		}
 		most = max(most, c.Categories)
-		name := columnParam(s, i)
-		if at, err := s.Find(name); domains[i] >= 0 && err == nil && at == i { // another column may have its number for a name
-			classes = append(classes, name)
-		}
 	}
 	mpe, once, twice, posterior := cells, operations(work.likelihood), operations(2*work.likelihood), operations(work.posterior())
 	mpe.Name = "mpe"
@@ -166,6 +162,22 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 			return posterior, q.Check(s)
 		},
 	}, (*servedCircuit).quantiles})
+}
+
+// classColumns are the columns by which a request can classify, as it names them: those with categories that leaves read. A column whose
+// name, or number for want of one, means another column cannot be named.
+func classColumns(s *dataset.Schema, domains []int) (names []string) {
+	first := map[string]int{} // column of a name
+	for i := len(s.Columns) - 1; i >= 0; i-- {
+		first[s.Columns[i].Name] = i
+	}
+	for i := range s.Columns {
+		name := columnParam(s, i)
+		if at, taken := first[name]; s.Columns[i].Kind == dataset.Discrete && domains[i] >= 0 && (!taken || at == i) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // completedBy returns the columns that a request wants completed, which it names as --of does; empty: all.

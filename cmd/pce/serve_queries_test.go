@@ -508,15 +508,30 @@ func TestServedClasses(t *testing.T) {
 	two := dataset.Column{Categories: 2}
 	named := dataset.Column{Name: "3", Categories: 2}
 	s := &dataset.Schema{Columns: []dataset.Column{two, named, two}}
-	for _, q := range servedQueries(s, []int{2, 2, 2}, rowWork{}, true, false) {
+	if got := servedClasses(s, []int{2, 2, 2}); !slices.Equal(got, []string{"1", "3"}) {
+		t.Errorf("classes %q, want 1 and 3", got)
+	}
+}
+
+// servedClasses are the columns by which requests may classify.
+func servedClasses(s *dataset.Schema, domains []int) []string {
+	for _, q := range servedQueries(s, domains, rowWork{}, true, false) {
 		if q.Name == "classify" {
-			if got := q.Params[0].Values; !slices.Equal(got, []string{"1", "3"}) {
-				t.Errorf("classes %q, want 1 and 3", got)
-			}
-			return
+			return q.Params[0].Values
 		}
 	}
-	t.Error("no classes")
+	return nil
+}
+
+// TestServedClassesOfMany: columns are found without a look at all others for each of them, which takes half an hour.
+func TestServedClassesOfMany(t *testing.T) {
+	const many = dataset.MaxColumns
+	s := &dataset.Schema{Columns: slices.Repeat([]dataset.Column{{Categories: 2}}, many)}
+	s.Columns[1].Name, s.Columns[2].Name = "twice", "twice" // the first is meant
+	got := servedClasses(s, make([]int, many))
+	if len(got) != many-1 || !slices.Equal(got[:3], []string{"1", "twice", "4"}) || got[many-2] != strconv.Itoa(many) {
+		t.Errorf("%d classes, the first %q", len(got), got[:min(len(got), 3)])
+	}
 }
 
 // TestEachSome takes all rows, in order, and no more of them at a time than have answers of bounded size.
