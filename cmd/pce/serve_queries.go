@@ -63,8 +63,8 @@ func workOf(g *circuit.Graph) rowWork {
 // posterior is what the distributions of all cells take.
 func (w rowWork) posterior() float64 { return posteriorCost*w.likelihood + w.leaves }
 
-// search is what looking for a completion of a row takes where max-product does not give it: sweeps over the cells of each
-// candidate and of the beam, and a search.
+// search is what looking for a completion of some columns of a row takes where max-product does not give it: sweeps over the cells of
+// each candidate and of the beam, and a search.
 func (w rowWork) search(columns int, candidates int64) float64 {
 	o := pce.DefaultMPE
 	return sweepCost*(float64(columns)*w.likelihood+w.leaves)*float64(2+int(candidates)+o.Beam) + float64(o.Search)*w.posterior()
@@ -122,16 +122,19 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 			},
 			Plan: func(p oip.Params) (int64, error) {
 				of, err := completedBy(s, p)
-				if exact && len(of) == 0 { // max-product maximises over all
-					return posterior, err
+				columns := len(of)
+				if columns == 0 {
+					if columns = len(s.Columns); exact { // max-product maximises over all
+						return posterior, err
+					}
 				}
-				return operations(work.posterior() + work.search(len(s.Columns), p[paramCandidates].(int64))), err
+				return operations(work.posterior() + work.search(columns, p[paramCandidates].(int64))), err
 			},
 		}, (*servedCircuit).mpe},
 	}
 	if classes != nil {
 		queries = append(queries, servedQuery{serve.Query{
-			Name: "classify", Flops: operations(work.likelihood * float64(most)),
+			Name: "classify",
 			Outputs: []serve.Output{
 				{Name: "label", Datatype: oip.FP64}, {Name: "probability", Datatype: oip.FP32},
 				{Name: "probabilities", Datatype: oip.FP32, Shape: []int64{int64(most)}, OnRequest: true},
@@ -142,6 +145,13 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 				}
 				return name
 			}}},
+			Plan: func(p oip.Params) (int64, error) {
+				i, err := s.Find(p[paramClass].(string))
+				if err != nil {
+					return 0, err
+				}
+				return operations(work.likelihood * float64(s.Columns[i].Categories)), nil
+			},
 		}, (*servedCircuit).classify})
 	}
 	queries = append(queries, servedQuery{serve.Query{
@@ -208,7 +218,7 @@ func quantilesAt(domains []int, p oip.Params) *pce.Query {
 const linePoints = 1 << 14
 
 // expectFlops is what the expectation of a polynomial takes for a row: one pass for all moments,
-// and one for each value of each column that is multiplied by others.
+// and one for each value of one of the columns of each product, that which the polynomial names first.
 func expectFlops(s *dataset.Schema, work rowWork, of string) (int64, error) {
 	if of == "" {
 		return 0, fmt.Errorf("%s is empty; give the function whose expectation is wanted, such as 2*age - $3^2", paramOf)
@@ -217,22 +227,29 @@ func expectFlops(s *dataset.Schema, work rowWork, of string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	passes, crossed := 1.0, map[int]bool{}
+	passes, place, summed := 1.0, map[int]int{}, map[int]bool{} // by column: its place among those in products; whether its values are counted
 	for _, t := range p.Terms {
 		if len(t.Columns) < 2 || t.Columns[0] == t.Columns[1] {
 			continue
 		}
 		for _, v := range t.Columns {
-			if crossed[v] {
-				continue
-			}
-			crossed[v] = true
-			if c := &s.Columns[v]; c.Kind == dataset.Discrete {
-				passes += float64(c.Categories)
-			} else {
-				passes += linePoints
+			if _, known := place[v]; !known {
+				place[v] = len(place)
 			}
 		}
+		v := t.Columns[0]
+		if other := t.Columns[1]; place[other] < place[v] {
+			v = other
+		}
+		switch c := &s.Columns[v]; {
+		case summed[v]:
+			continue
+		case c.Kind == dataset.Discrete:
+			passes += float64(c.Categories)
+		default:
+			passes += linePoints
+		}
+		summed[v] = true
 	}
 	return operations(passes * work.posterior()), nil
 }

@@ -502,6 +502,47 @@ func TestServedWork(t *testing.T) {
 	}
 }
 
+// TestServedWorkOfColumns wants what a row is said to take to be about the columns that are asked for: of a product the values of the
+// one that is named first are summed over, a class has its own categories, and others than those to complete are summed out.
+func TestServedWorkOfColumns(t *testing.T) {
+	const many, columns = 100_000, 1000
+	s := &dataset.Schema{Columns: slices.Repeat([]dataset.Column{{Categories: 2}}, columns)}
+	s.Columns[1].Categories = many
+	row := rowWork{likelihood: 1e4, leaves: 1e3}
+	work := func(query, column string) float64 {
+		t.Helper()
+		for _, q := range servedQueries(s, make([]int, columns), row, false, false) {
+			if q.Name == query {
+				n, err := q.Plan(oip.Params{paramCandidates: int64(8), paramClass: column, paramOf: column})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return float64(n)
+			}
+		}
+		t.Fatalf("no query %s", query)
+		return 0
+	}
+	for query, cases := range map[string]map[string]float64{
+		"expect": {
+			"$1*$2": 1 + 2, "$2*$1": 1 + many, "$1*$2 + $2*$1": 1 + 2, "$1*$2 + $3*$2": 1 + 2 + many, "$1*$2 + $1*$3 + $2 + $2^2": 1 + 2, "$2": 1,
+		},
+		"classify": {"1": 2 * row.likelihood / row.posterior(), "2": many * row.likelihood / row.posterior()},
+		"mpe": {
+			"": 1 + row.search(columns, 8)/row.posterior(), "7": 1 + row.search(1, 8)/row.posterior(), "7,9": 1 + row.search(2, 8)/row.posterior(),
+		},
+	} {
+		for column, passes := range cases {
+			if got := work(query, column); !(math.Abs(got-passes*row.posterior()) <= 1) {
+				t.Errorf("%s %q takes %v operations, want %v", query, column, got, passes*row.posterior())
+			}
+		}
+	}
+	if all, one := work("mpe", ""), work("mpe", "7"); all < 30*one {
+		t.Errorf("a completion takes %v operations, that of one column of %d takes %v", all, columns, one)
+	}
+}
+
 // TestServedClasses: the metadata names columns by which a request can classify. One without a name, whose number is the name of
 // another column, is none.
 func TestServedClasses(t *testing.T) {
