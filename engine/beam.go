@@ -121,9 +121,10 @@ func (e *Engine) extend(next []extension, x extension, width int, variable int32
 			add(peak, density(peak, weights, units))
 		}
 	case bins != nil && !cells.Discrete():
+		base += bins.taken
 		for code, w := range weights {
 			mid, _ := bins.moments(code)
-			add(float64(float32(mid)), float64(w)*math.Exp(-bins.logWidth[code]))
+			add(float64(float32(mid)), float64(w)*bins.density(code))
 		}
 	default:
 		for code, w := range weights {

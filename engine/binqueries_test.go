@@ -92,3 +92,49 @@ func TestBinQueries(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowBinCompletions completes rows of columns whose bins are so narrow that float64 has no room for densities: they are those of
+// wide bins, and log-likelihoods and their bounds are larger by the logarithm of what the widths are divided by.
+func TestNarrowBinCompletions(t *testing.T) {
+	const scale, logScale = 1e-310, -713.8013788281542
+	g := &circuit.Graph{NumVars: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}, Root: 3}
+	missing := float32(math.NaN())
+	var lls, bounds [2][]float64
+	var cells [2][]float32
+	for i, unit := range []float64{1, scale} {
+		schema := &dataset.Schema{Columns: []dataset.Column{
+			{Kind: dataset.Continuous, Offset: 12 * unit, Scale: 4 * unit, Edges: []float64{10 * unit, 20 * unit, 24 * unit, 40 * unit}},
+			{Kind: dataset.Continuous, Scale: unit, Edges: []float64{-unit, 0, 8 * unit}},
+		}}
+		m := buildSoft(t, g, 8, engine.Options{Rows: 16, Queries: true, Schema: schema})
+		within, err := schema.Columns[0].RangeEvidence(11*unit, 30*unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := dataset.NewBatch(schema, 3)
+		copy(b.Columns[0].Values, []float32{missing, missing, missing})
+		copy(b.Columns[1].Values, []float32{missing, missing, 1})
+		b.Columns[0].Soft = dataset.SoftCells{Of: []uint32{0, 1, 0}, List: []*dataset.Evidence{within}}
+		lls[i], bounds[i] = make([]float64, 3), make([]float64, 3)
+		if err := m.eng.MPE(t.Context(), b, engine.MPEOptions{Candidates: 4, Beam: 4, Sweeps: 10, Search: 100}, lls[i], bounds[i]); err != nil {
+			t.Fatal(err)
+		}
+		cells[i] = append(append(cells[i], b.Columns[0].Values...), b.Columns[1].Values...)
+	}
+	for r := range lls[0] {
+		if !near(lls[1][r]-lls[0][r], -2*logScale, 1e-4) || !near(bounds[1][r]-bounds[0][r], -2*logScale, 1e-4) {
+			t.Errorf("row %d has %v and the bound %v, of wide bins %v and %v", r, lls[1][r], bounds[1][r], lls[0][r], bounds[0][r])
+		}
+	}
+	for i, x := range cells[0] {
+		if !near(float64(cells[1][i]), float64(x), 1e-6) {
+			t.Errorf("cells are %v, of wide bins %v", cells[1], cells[0])
+			break
+		}
+	}
+}

@@ -15,10 +15,12 @@ import (
 //	edges    [bins + 1]  ascending, as values are stored; the last bin has both of its edges
 //	exact    [bins + 1]  the edges before they were rounded, which the ends of a range are held to
 //	logWidth [bins]      in the units that log-likelihoods are of
+//	taken                natural log that densities of bins are divided by: 0 unless float64 has no room for the largest
 type bins struct {
 	edges      []float32
 	exact      []float64
 	logWidth   []float64
+	taken      float64
 	logOutside float64 // log density of a value outside all bins, for every leaf
 }
 
@@ -26,6 +28,7 @@ type bins struct {
 // there are none. It is called once for an engine; bins have their widths in the column's own
 // units, since densities are of those.
 func binsOf(s *dataset.Schema) []*bins {
+	const room = 700 // float64 has densities up to e^709
 	var all []*bins
 	for i := range s.Columns {
 		c := &s.Columns[i]
@@ -39,13 +42,20 @@ func binsOf(s *dataset.Schema) []*bins {
 		for k, e := range c.Edges {
 			b.edges, b.exact = append(b.edges, c.Standard(e)), append(b.exact, standard(c, e))
 			if k > 0 {
-				b.logWidth = append(b.logWidth, naturalLog(e-c.Edges[k-1]))
+				log := naturalLog(e - c.Edges[k-1])
+				b.logWidth, b.taken = append(b.logWidth, log), max(b.taken, -log)
 			}
+		}
+		if b.taken <= room {
+			b.taken = 0
 		}
 		all[i] = b
 	}
 	return all
 }
+
+// density is that of a value in a bin whose probability is 1, less what is taken.
+func (b *bins) density(code int) float64 { return math.Exp(-b.logWidth[code] - b.taken) }
 
 // binsOf returns the bins of a variable, nil if it has none.
 func (e *Engine) binsOf(variable int32) *bins {

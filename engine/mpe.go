@@ -459,10 +459,10 @@ func (e *Engine) bestCell(variable int32, cells *dataset.Cells, row int, weights
 	top := 0.0
 	if bins := e.binsOf(variable); bins != nil && !cells.Discrete() {
 		if code := bins.code(float32(have)); code >= 0 {
-			top = float64(weights[code]) * math.Exp(-bins.logWidth[code]) * (1 + gain)
+			top = float64(weights[code]) * bins.density(code) * (1 + gain)
 		}
 		for code, w := range weights {
-			if d := float64(w) * math.Exp(-bins.logWidth[code]); d > top && limit.likelihoodOf(code) > 0 {
+			if d := float64(w) * bins.density(code); d > top && limit.likelihoodOf(code) > 0 {
 				best, top, better = bins.middle(code, limit), d, true
 			}
 		}

@@ -226,7 +226,7 @@ func (e *Engine) branch(s *search, p *partial, of *posteriors, r int, columns []
 			return
 		}
 		shares = e.shareOfCodes(shares, c, cells, weights)
-		base := p.ll + p.peaks - e.peakOfCodes(c, cells)
+		base := p.ll + p.peaks - e.peakOfCodes(c, cells) + e.takenOf(c, cells)
 		enough := math.Exp(s.best + gain - base)
 		stay := 0
 		for _, x := range shares {
@@ -246,9 +246,9 @@ func (e *Engine) branch(s *search, p *partial, of *posteriors, r int, columns []
 	c := columns[at]
 	cells := &partials.Columns[e.prog.Columns[c].Var]
 	weights, _ := of.of(at, r)
-	peaks := p.peaks - e.peakOfCodes(c, cells)
+	peaks, taken := p.peaks-e.peakOfCodes(c, cells), e.takenOf(c, cells)
 	for code, x := range e.shareOfCodes(shares, c, cells, weights) {
-		ll := p.ll + math.Log(x)
+		ll := p.ll + taken + math.Log(x)
 		next := partial{before: p, column: c, code: int32(code), open: p.open - 1, ll: ll, peaks: peaks, bound: min(bound, ll+peaks)}
 		if next.open == 0 && float64(weights[code]) < faint { // its likelihood is not known
 			s.rest = max(s.rest, next.bound)
@@ -259,7 +259,7 @@ func (e *Engine) branch(s *search, p *partial, of *posteriors, r int, columns []
 }
 
 // shareOfCodes returns what the likelihood of a row is multiplied by at most with each code as the cell of a
-// column whose posterior is weights: its probability, or for a bin its density.
+// column whose posterior is weights: its probability, or for a bin its density, of which takenOf says what is taken.
 func (e *Engine) shareOfCodes(room []float64, column int32, cells *dataset.Cells, weights []float32) []float64 {
 	room = slices.Grow(room[:0], len(weights))[:len(weights)]
 	shares(room, weights)
@@ -268,10 +268,18 @@ func (e *Engine) shareOfCodes(room []float64, column int32, cells *dataset.Cells
 	}
 	if bins := e.binsOf(e.prog.Columns[column].Var); bins != nil && !cells.Discrete() {
 		for code := range room {
-			room[code] *= math.Exp(-bins.logWidth[code])
+			room[code] *= bins.density(code)
 		}
 	}
 	return room
+}
+
+// takenOf is the natural log that shareOfCodes has divided by.
+func (e *Engine) takenOf(column int32, cells *dataset.Cells) float64 {
+	if bins := e.binsOf(e.prog.Columns[column].Var); bins != nil && !cells.Discrete() {
+		return bins.taken
+	}
+	return 0
 }
 
 // add keeps a partial completion, or takes a whole one as the best if it is.

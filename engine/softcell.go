@@ -40,7 +40,9 @@ func (e *Engine) softCell(column int, ev *dataset.Evidence) (*softCell, error) {
 		s.runs = scaledRuns(ev.Runs, s)
 	case bins != nil:
 		s.low, s.high = e.stored(c.Var, ev.Low), e.stored(c.Var, ev.High)
-		s.runs = scaledRuns(bins.runs(s.low, s.high, s.most), s)
+		if s.runs = scaledRuns(bins.runs(s.low, s.high, s.most), s); s.most {
+			s.log += bins.taken
+		}
 	case c.Beside:
 		s.low, s.high = e.stored(c.Var, ev.Low), e.stored(c.Var, ev.High)
 		if s.most && e.logScales != nil {
@@ -95,10 +97,10 @@ func naturalLog(x float64) float64 {
 }
 
 // runs returns the bins that a range of values meets: with the share of a bin that lies in it, or
-// its density for a probability of 1. Beyond the bins there is nothing.
+// its density. Beyond the bins there is nothing.
 func (b *bins) runs(low, high float64, density bool) []dataset.Run {
 	out := []dataset.Run{}
-	for k, log := range b.logWidth {
+	for k := range b.logWidth {
 		from, to := b.exact[k], b.exact[k+1]
 		overlap := min(to, high) - max(from, low)
 		if !(overlap > 1e-9*min(to-from, high-low)) { // a range may end where an edge was computed
@@ -106,7 +108,7 @@ func (b *bins) runs(low, high float64, density bool) []dataset.Run {
 		}
 		share := overlap / (to - from)
 		if density {
-			share = math.Exp(-log)
+			share = b.density(k)
 		}
 		out = append(out, dataset.Run{First: k, Last: k, Likelihood: share})
 	}
