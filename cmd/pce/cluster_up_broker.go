@@ -104,7 +104,9 @@ func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
 const maxKeyBytes = 4 << 10
 
 // takeKeys copies the keys of --keys, from where they may be readable to more
-// than their owner, to where they are not.
+// than their owner, to where they are not. A key that is there already may be
+// open to a group since: Kubernetes gives the group of a pod all files of a volume
+// that it mounts, and a file that is replaced keeps its permissions.
 func (f *upFlags) takeKeys(to string) error {
 	if f.keys == "" {
 		return nil
@@ -126,7 +128,11 @@ func (f *upFlags) takeKeys(to string) error {
 		if err != nil || len(key) > maxKeyBytes {
 			return usagef("--keys: %s is not a key", file)
 		}
-		err = atomicfile.Write(filepath.Join(to, filepath.Base(file)), 0o600, func(w io.Writer) error {
+		target := filepath.Join(to, filepath.Base(file))
+		if err := os.Chmod(target, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		err = atomicfile.Write(target, 0o600, func(w io.Writer) error {
 			_, err := w.Write(key)
 			return err
 		})
