@@ -27,6 +27,14 @@ func Multiply(a, b float64) float64 {
 // Add is the adder.
 func Add(a, b float64) float64 { return a + b }
 
+// product is x times y, which compilation folds into tables and weights. Least knows only what is left of them, so a value other than 0
+// that the format does not hold is noted.
+func (d *Datapath) product(x, y float64) float64 {
+	p := x * y
+	d.lost = d.lost || p < minNormal && x > 0 && y > 0
+	return p
+}
+
 // flush returns a constant as the format has it.
 func flush(x float64) float64 {
 	if x < minNormal {

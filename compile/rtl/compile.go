@@ -108,5 +108,8 @@ func (d *Datapath) ranges() error {
 		spans[i] = s
 		d.Least, d.Largest = min(d.Least, s.lo), max(d.Largest, s.hi)
 	}
+	if d.lost {
+		d.Least = math.Inf(-1)
+	}
 	return nil
 }

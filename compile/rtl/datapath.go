@@ -50,11 +50,12 @@ type Datapath struct {
 	Ops                  []Op
 	Out                  int32
 	Depth                int
-	Least, Largest       float64 // log2 of the values of operators, other than 0
+	Least, Largest       float64 // log2 of the values of operators, other than 0; Least is -Inf where a table or a weight lost one to underflow
 
 	tables   map[string]int32
 	known    map[opKey]int32
 	distinct bool // equal multiplications and additions are not joined
+	lost     bool // a table or a weight has a 0 for a number that the format does not hold
 }
 
 // opKey tells operators apart that have no Choose.
@@ -139,7 +140,9 @@ func (d *Datapath) latency(o *Op) int {
 	return 1
 }
 
-func (d *Datapath) constant(x float64) int32 { return d.add(Op{Kind: Constant, Value: flush(x)}) }
+func (d *Datapath) constant(x float64) int32 {
+	return d.add(Op{Kind: Constant, Value: flush(d.product(x, 1))})
+}
 
 // lookup adds the table, unless an equal one is there, and an operator that reads it.
 func (d *Datapath) lookup(t *table) int32 {

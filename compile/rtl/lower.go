@@ -33,7 +33,7 @@ func (n *network) lowerForm(f form, values []int32) int32 {
 	var operands []int32
 	for k, t := range n.pack(f.tables) {
 		if k == 0 && f.scale != 1 {
-			t, f.scale = t.scaled(f.scale), 1
+			t, f.scale = d.scaled(t, f.scale), 1
 		}
 		operands = append(operands, d.lookup(t))
 	}
@@ -110,7 +110,8 @@ func (n *network) absorb(root form) float64 {
 	push := func(f form) float64 {
 		if a := taker(f); f.scale != 1 && len(f.tables) == 0 && a >= 0 {
 			for k := range n.nodes[a].forms {
-				n.nodes[a].forms[k].scale *= f.scale
+				g := &n.nodes[a].forms[k]
+				g.scale = n.d.product(g.scale, f.scale)
 			}
 			return 1
 		}

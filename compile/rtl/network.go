@@ -68,12 +68,12 @@ func networkOf(units []unit, d *Datapath, o *Options, loose bool) (*network, for
 				f, w := forms[a], u.weights[k]
 				if s := n.onlySum(f); s != nil && units[a].readers == 1 {
 					for _, t := range s.forms {
-						t.scale *= w * f.scale
+						t.scale = d.product(t.scale, d.product(w, f.scale))
 						terms = append(terms, t.clipped())
 					}
 					continue
 				}
-				f.scale *= w
+				f.scale = d.product(f.scale, w)
 				if units[a].readers > 1 {
 					f = f.clipped()
 				}
@@ -114,7 +114,7 @@ func (n *network) product(units []unit, u *unit, forms []form) form {
 		if len(g.tables)+len(g.args) > len(f.tables)+len(f.args) {
 			f, g = g, f
 		}
-		f.scale *= g.scale
+		f.scale = n.d.product(f.scale, g.scale)
 		f.tables = append(f.tables, g.tables...)
 		f.args = append(f.args, g.args...)
 	}

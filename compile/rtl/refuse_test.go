@@ -1,6 +1,7 @@
 package rtl_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -65,6 +66,61 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("error %q, want %q in one line", err, c.want)
 			}
 		})
+	}
+}
+
+// TestLeast wants Least to say that likelihoods may come out as 0 where numbers are lost already to tables and weights,
+// which are made of those of the circuit.
+func TestLeast(t *testing.T) {
+	const two = `Root ProductNode(A, B){
+		A Categorical(a|p=[%[1]s,1.])
+		B Categorical(b|p=[%[1]s,1.])
+		}`
+	const sums = `Root SumNode(%[1]s*S, 1.*C){
+		S SumNode(%[1]s*A, 1.*B){
+		A Categorical(x|p=[1.,0.])
+		B Categorical(x|p=[0.,1.])
+		}
+		C Categorical(x|p=[0.,1.])
+		}`
+	gaussian := "Root Gaussian(x|mean=0;stdev=%s)"
+	for _, c := range []struct {
+		name, text string
+		row        []float64
+		lost       bool
+	}{
+		{"tail of a leaf", fmt.Sprintf(gaussian, "0.25"), []float64{15}, true},
+		{"less of a tail", fmt.Sprintf(gaussian, "0.5"), []float64{15}, false},
+		{"product of tables", fmt.Sprintf(two, "1e-200"), []float64{0, 0}, true},
+		{"larger product of tables", fmt.Sprintf(two, "1e-100"), []float64{0, 0}, false},
+		{"product of weights", fmt.Sprintf(sums, "1e-200"), []float64{0}, true},
+		{"larger product of weights", fmt.Sprintf(sums, "1e-100"), []float64{0}, false},
+	} {
+		base := rtl.DefaultOptions()
+		base.InputBits = 4
+		for kind, o := range kinds(base) {
+			t.Run(c.name+", "+kind, func(t *testing.T) {
+				m, err := spflow.Parse(c.text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d, err := rtl.Compile(m.Graph, m.Params64, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				codes := make([]int, len(c.row))
+				if err := d.Encode(c.row, codes); err != nil {
+					t.Fatal(err)
+				}
+				if p := d.Evaluate(codes); (p == 0) != c.lost || (d.Least < -1022) != c.lost {
+					t.Errorf("the likelihood is %v, with Least at %v", p, d.Least)
+				}
+				r := d.Report(&o)
+				if text, err := r.JSON(); err != nil || !bytes.Contains(text, []byte(`"least_log2": -`)) {
+					t.Errorf("report.json is %s, %v", text, err)
+				}
+			})
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ type Report struct {
 	Rows        int    `json:"rows"`
 	Cycles      int    `json:"cycles"` // that Rows take, with memory
 	// Least is log2 of the least value of an operator other than 0; below -1022 rows may come
-	// out as 0.
+	// out as 0. It is -1.8e308 where entries of tables do.
 	Least     float64  `json:"least_log2"`
 	MulStages int      `json:"mul_stages"`
 	AddStages int      `json:"add_stages"`

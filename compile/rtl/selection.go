@@ -39,7 +39,7 @@ func (n *network) selectBy(column int, terms []form) (form, bool) {
 			if owned[code] {
 				return form{}, false
 			}
-			owned[code], choose[code], mass.values[code] = true, int32(k), x*f.scale
+			owned[code], choose[code], mass.values[code] = true, int32(k), n.d.product(x, f.scale)
 		}
 		rest[k] = form{scale: 1, tables: slices.Delete(slices.Clone(f.tables), at, at+1), args: slices.Clone(f.args)}
 	}

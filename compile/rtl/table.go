@@ -1,6 +1,9 @@
 package rtl
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // table is a function of a few columns: an entry for each combination of their codes and, with
 // valid bits, of missing cells.
@@ -60,7 +63,9 @@ func (d *Datapath) leafTable(u *unit) *table {
 		t.columns = []int{u.variable}
 	}
 	for _, x := range c.points {
-		t.values = append(t.values, u.at(x))
+		p := u.at(x)
+		d.lost = d.lost || p < minNormal && !math.IsInf(u.leaf.LogProb(u.params, x), -1)
+		t.values = append(t.values, p)
 	}
 	if d.Marginals {
 		t.values = append(t.values, 1)
@@ -69,10 +74,10 @@ func (d *Datapath) leafTable(u *unit) *table {
 }
 
 // scaled is a table times a number.
-func (t *table) scaled(c float64) *table {
+func (d *Datapath) scaled(t *table, c float64) *table {
 	s := &table{columns: t.columns, values: slices.Clone(t.values)}
 	for i := range s.values {
-		s.values[i] *= c
+		s.values[i] = d.product(s.values[i], c)
 	}
 	return s
 }
@@ -136,7 +141,7 @@ func (d *Datapath) join(a, b *table, f func(x, y float64) float64) *table {
 }
 
 func (d *Datapath) times(a, b *table) *table {
-	return d.join(a, b, func(x, y float64) float64 { return x * y })
+	return d.join(a, b, d.product)
 }
 
 func (d *Datapath) plus(a, b *table) *table {
