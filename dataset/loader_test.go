@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestOrder(t *testing.T) {
@@ -167,4 +170,37 @@ func TestLoaderEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
+}
+
+// slowToEnd is a source whose Gather takes a while after its context has ended.
+type slowToEnd struct {
+	numbered
+	began chan struct{} // closed by the first Gather
+	ended atomic.Bool
+}
+
+func (s *slowToEnd) Rows() int { return 10 }
+func (s *slowToEnd) Gather(ctx context.Context, _ *Batch, _ []int) error {
+	close(s.began)
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	s.ended.Store(true)
+	return ctx.Err()
+}
+
+// TestLoaderWaits closes a loader whose source is slow to end: it has ended when Close returns, as what it reads from may be
+// closed then.
+func TestLoaderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowToEnd{began: make(chan struct{})}
+		l, err := NewLoader(t.Context(), slow, LoaderOptions{BatchRows: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-slow.began
+		l.Close()
+		if !slow.ended.Load() {
+			t.Error("closed while the source is read")
+		}
+	})
 }
