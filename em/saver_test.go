@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pce-engine/pce/em"
@@ -73,30 +74,33 @@ func TestStepDuringCheckpoint(t *testing.T) {
 	}
 }
 
-// TestOneCheckpointAtATime wants each checkpoint to wait for the one before.
+// TestOneCheckpointAtATime wants each checkpoint to wait for the one before, which takes as long as some steps do.
 func TestOneCheckpointAtATime(t *testing.T) {
-	j := newJob(t)
-	var atWork atomic.Int32
-	last := int64(-1)
-	tr, _ := j.trainer(t, t.TempDir(), j.model.table, func(o *em.Options) { o.Checkpoints.Steps, o.Steps = 1, 20 })
-	tr.HoldCheckpoints(func(path string) error {
-		if n := atWork.Add(1); n != 1 {
-			t.Errorf("%d checkpoints at work", n)
+	synctest.Test(t, func(t *testing.T) {
+		j := newJob(t)
+		var atWork atomic.Int32
+		last := int64(-1)
+		tr, _ := j.trainer(t, t.TempDir(), j.model.table, func(o *em.Options) { o.Checkpoints.Steps, o.Steps = 1, 20 })
+		tr.HoldCheckpoints(func(path string) error {
+			if n := atWork.Add(1); n != 1 {
+				t.Errorf("%d checkpoints at work", n)
+			}
+			if step := stepOf(t, path); step < last { // the end of an epoch is a step later in the data alone
+				t.Errorf("the checkpoint after step %d follows that after %d", step, last)
+			} else {
+				last = step
+			}
+			time.Sleep(time.Second)
+			atWork.Add(-1)
+			return nil
+		})
+		if _, err := tr.Run(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		if step := stepOf(t, path); step < last { // the end of an epoch is a step later in the data alone
-			t.Errorf("the checkpoint after step %d follows that after %d", step, last)
-		} else {
-			last = step
+		if last != 20 {
+			t.Errorf("the last checkpoint is after step %d, want 20", last)
 		}
-		atWork.Add(-1)
-		return nil
 	})
-	if _, err := tr.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if last != 20 {
-		t.Errorf("the last checkpoint is after step %d, want 20", last)
-	}
 }
 
 // TestFailedCheckpoint fills the disk under a checkpoint in the midst of a run and under the
