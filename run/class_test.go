@@ -57,7 +57,7 @@ func classed(t *testing.T, kind, path string) run.TrainOptions {
 }
 
 // TestClass gives structures over columns of several kinds a root for each class, which is the one column in the middle,
-// and answers rows as a circuit does that is made by hand.
+// and tells the class of most rows by their other columns.
 func TestClass(t *testing.T) {
 	path := flowers(t)
 	for _, kind := range []string{"hclt", "rat-spn"} {
@@ -90,7 +90,48 @@ func TestClass(t *testing.T) {
 		if len(last.Children) != 3 {
 			t.Errorf("%s: the root has %d children, want one for each class", kind, len(last.Children))
 		}
+		right, known := told(t, b, path, 2)
+		if known < 250 || float64(right) < 0.6*float64(known) {
+			t.Errorf("%s: of %d rows, the classes of %d are told", kind, known, right)
+		}
 	}
+}
+
+// told counts the rows of a file whose class, a column, is known, and those whose likeliest class it is.
+func told(t *testing.T, b *run.Blueprint, path string, class int) (right, known int) {
+	t.Helper()
+	src, err := run.Files(path)(t.Context(), b.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]int, src.Rows())
+	for r := range rows {
+		rows[r] = r
+	}
+	batch := dataset.NewBatch(b.Schema, len(rows))
+	if err := src.Gather(t.Context(), batch, rows); err != nil {
+		t.Fatal(err)
+	}
+	e, err := b.Engine(t.Context(), run.QueryLoad(run.Options{Device: "cpu"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	codes := b.Schema.Columns[class].Categories
+	p := make([]float64, len(rows)*codes)
+	if err := e.Classify(t.Context(), batch, class, p); err != nil {
+		t.Fatal(err)
+	}
+	for r := range rows {
+		if cell := &batch.Columns[class]; !cell.IsMissing(r) {
+			known++
+			of := p[r*codes : (r+1)*codes]
+			if of[cell.Codes.At(r)] == slices.Max(of) {
+				right++
+			}
+		}
+	}
+	return right, known
 }
 
 // TestClassOfImages gives a pd circuit, whose columns but the class are an image, a root for each class.
