@@ -154,7 +154,8 @@ class Client:
         if x is not None:
             if isinstance(x, np.ma.MaskedArray):
                 seen = ~np.ma.getmaskarray(x)
-                x, observed = x.filled(), seen if observed is None else seen & np.ma.filled(observed, False).astype(bool)
+                x = x.filled(np.zeros((), x.dtype))  # numpy's own fill, 999999 or 1e20, may be more than the dtype holds
+                observed = seen if observed is None else seen & np.ma.filled(observed, False).astype(bool)
             tensors["x"] = np.atleast_2d(np.asarray(x))
         if observed is not None:
             tensors["observed"] = np.atleast_2d(np.asarray(np.ma.filled(observed, False), bool))

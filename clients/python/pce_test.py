@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import warnings
 
 try:
     import numpy as np
@@ -118,6 +119,15 @@ class TestServer(unittest.TestCase):
         one = self.client.log_prob("m", ROWS[4])
         self.assertEqual(one.shape, (1,))
         np.testing.assert_array_equal(one, want[4:5])
+
+    def test_masked_kinds(self):
+        """Rows with a mask are sent in their dtype, without a warning, also where numpy's fill is more than it holds."""
+        want, seen = self.client.log_prob("m", ROWS), ~np.isnan(ROWS)
+        for kind in (np.uint8, np.int8, np.uint64, np.float16):
+            with self.subTest(kind), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                rows = np.ma.masked_array(np.where(seen, ROWS, 1).astype(kind), ~seen)
+                np.testing.assert_array_equal(self.client.log_prob("m", rows), want)
 
     def test_masked_and_observed(self):
         """A cell is missing if the mask or observed says so."""
