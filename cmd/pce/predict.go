@@ -106,7 +106,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 		return usagef("--density without --margin: the expected score is exact, and what a link or a class makes of it is not what is expected of them; add --margin")
 	case strings.EqualFold(filepath.Ext(f.out.path), ".npy"):
 		return usagef("%s: predictions are written as they come, and a .npy file begins with their number; write .csv", f.out.path)
-	case slices.Contains([]string{".tsv", ".parquet", ".png", ".gz"}, strings.ToLower(filepath.Ext(f.out.path))): // readers go by the name
+	case slices.Contains([]string{".tsv", ".parquet", ".png", ".gz", ".idx"}, strings.ToLower(filepath.Ext(f.out.path))): // readers go by the name
 		return usagef("%s: predictions are written as numbers with commas between them; write .csv", f.out.path)
 	}
 	if err := a.checkOutput(ctx, &f.out, f.inputs()...); err != nil {
