@@ -126,6 +126,21 @@ func when(cond bool, f simnet.ToyFault) simnet.ToyFault {
 	return simnet.ToyFine
 }
 
+// hang has every shard hang until free is called.
+func (w *world) hang() (free func()) {
+	hangs := true
+	w.fault = func(simnet.ToyWork) simnet.ToyFault {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return when(hangs, simnet.ToyHangs)
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		hangs = false
+	}
+}
+
 // TestMap asks queries while workers die and messages are lost: every answer
 // comes once, in order.
 func TestMap(t *testing.T) {

@@ -19,12 +19,7 @@ func TestDescribedAnew(t *testing.T) {
 		w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
 		defer w.finish()
 		w.quick = true
-		hangs := true
-		w.fault = func(simnet.ToyWork) simnet.ToyFault {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return when(hangs, simnet.ToyHangs)
-		}
+		free := w.hang()
 		tr := w.addTraining("c-0")
 		tr.steps = 1
 		w.startWorker("w0")
@@ -36,9 +31,7 @@ func TestDescribedAnew(t *testing.T) {
 		if _, err := f.Step(short, tr.rule(0)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("the first step: %v", err)
 		}
-		w.mu.Lock()
-		hangs = false
-		w.mu.Unlock()
+		free()
 		host := w.net.Host("c-0")
 		w.net.Crash("c-0")
 		_ = r.Close(ctx)

@@ -20,12 +20,7 @@ func TestOverEndsShards(t *testing.T) {
 				w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
 				defer w.finish()
 				w.quick = true
-				hangs := true
-				w.fault = func(simnet.ToyWork) simnet.ToyFault {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					return when(hangs, simnet.ToyHangs)
-				}
+				free := w.hang()
 				tr := w.addTraining("c-0")
 				w.startWorker("w0")
 				ctx, end := context.WithTimeout(t.Context(), time.Hour)
@@ -37,9 +32,7 @@ func TestOverEndsShards(t *testing.T) {
 				if _, err := f.Step(step, tr.rule(0)); !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("the first step: %v", err)
 				}
-				w.mu.Lock()
-				hangs = false
-				w.mu.Unlock()
+				free()
 				if lost {
 					w.net.Crash("c-0")
 				}

@@ -44,18 +44,18 @@ type Worker struct {
 	trouble atomic.Pointer[string] // Member.Trouble; nil: none
 
 	// Owned by the loop.
-	leader string // inbox
-	spec   *Spec
-	state  workerState
-	err    error
-	final  bool      // err: no other worker can load the run either
-	tried  time.Time // when loading began
-	sess   Session
-	layout Layout
-	info   SessionInfo
-	busy   int                // operations that have not been done
-	todo   []func()           // those that ops has no room for
-	cancel context.CancelFunc // ends loading or an exchange
+	leader  string // inbox
+	spec    *Spec
+	state   workerState
+	err     error
+	final   bool      // err: no other worker can load the run either
+	tried   time.Time // when loading began
+	sess    Session
+	layout  Layout
+	info    SessionInfo
+	busy    int                // operations that have not been done
+	pending []func()           // operations that ops has no room for
+	cancel  context.CancelFunc // ends loading or an exchange
 
 	term    Term
 	members []memberRef
@@ -265,7 +265,7 @@ func (w *Worker) loop(ctx, live context.Context) {
 // worker that is stuck in one is still to say that it lives, and to leave when it is told to.
 func (w *Worker) do(op func() error, then func(error)) {
 	w.busy++
-	w.todo = append(w.todo, func() {
+	w.pending = append(w.pending, func() {
 		err := op()
 		w.after <- func() { then(err) }
 	})
@@ -274,10 +274,10 @@ func (w *Worker) do(op func() error, then func(error)) {
 
 // hand gives the executor as many operations as it has room for.
 func (w *Worker) hand() {
-	for len(w.todo) > 0 {
+	for len(w.pending) > 0 {
 		select {
-		case w.ops <- w.todo[0]:
-			w.todo = w.todo[1:]
+		case w.ops <- w.pending[0]:
+			w.pending = w.pending[1:]
 		default:
 			return
 		}

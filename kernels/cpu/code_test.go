@@ -164,7 +164,7 @@ func TestPlanCode(t *testing.T) {
 		values, live int
 		branch       bool
 	}{{"constants", 3000, 1, false}, {"values", 3000, 900, false}, {"parts", 60_000, 6000, false}, {"a short branch", 3000, 900, true}, {"a long branch", 450_000, 40, true}} {
-		if testing.Short() && c.values > 100_000 { // which takes seconds to find that there is no machine code for it
+		if testing.Short() && c.values > 100_000 { // it takes seconds until machine code for it is refused
 			continue
 		}
 		b := simt.NewBuilder("plan")

@@ -7,7 +7,7 @@ import (
 	"github.com/pce-engine/pce/kernels/sliced"
 )
 
-// TestColumnsInAnyOrder: columns of a module need not stand in the order of their features.
+// TestColumnsInAnyOrder computes a forest whose columns are not in the order of their features, one of them twice.
 func TestColumnsInAnyOrder(t *testing.T) {
 	m := &sliced.Module{Features: 9, Outputs: 1, Single: true}
 	for i, feature := range []int32{8, 1, 6, 7, 0, 1, 3} {
