@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,8 @@ type Seat struct {
 // NewSeats makes the keys of a coordinator, a client and n workers, whose
 // identifiers are worker-000, worker-001, ...: NAME.nk in a directory that
 // no other user may read. Keys that are there stay, and those of more clients are
-// taken as well, behind the workers.
+// taken as well, behind the workers. Where keys of such clients cannot be read, the
+// others are returned beside the first error, so that a bad file keeps its own client out alone.
 //
 // A worker may listen at addresses that are its identifier, or begin with it and
 // a -, and send to those that begin with c-. It writes no record but its own.
@@ -54,9 +56,14 @@ func NewSeats(dir string, n int) ([]Seat, error) {
 		return nil, err
 	}
 	seats := make([]Seat, 0, len(names)+len(clients))
+	var bad error
 	for i, name := range append(names, clients...) {
 		file := filepath.Join(dir, name+keySuffix)
 		key, err := userKey(file)
+		if err != nil && i >= len(names) {
+			bad = cmp.Or(bad, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +79,7 @@ func NewSeats(dir string, n int) ([]Seat, error) {
 		s.Subscribe = append(s.Subscribe, replyPrefix(key)+".>")
 		seats = append(seats, s)
 	}
-	return seats, nil
+	return seats, bad
 }
 
 // NewClient makes the key of a client, NAME.nk in the directory of NewSeats, unless it

@@ -52,30 +52,34 @@ with --credentials. To withdraw the key, remove the file below DIR.`,
 }
 
 // watchClients lets clients in whose keys appear in a directory while the cluster runs,
-// and keeps those out whose keys are removed. The broker has the given seats: keys may have come or gone since it was started.
+// and keeps those out whose keys are removed, also while the key of another client cannot be
+// read. The broker has the given seats: keys may have come or gone since it was started.
 func watchClients(ctx context.Context, dir string, workers int, have []natsbus.Seat, admit func([]natsbus.Seat) error, log *slog.Logger) (stop func()) {
-	last, told := keyFiles(dir), ""
-	if seats, err := natsbus.NewSeats(dir, workers); err != nil || !slices.EqualFunc(seats, have, func(a, b natsbus.Seat) bool { return a.Name == b.Name && a.Key == b.Key }) {
-		last = nil
-	}
+	var last []string
+	told := ""
+	same := func(a, b natsbus.Seat) bool { return a.Name == b.Name && a.Key == b.Key }
 	return periodic.Start(ctx, clientsInterval, func(context.Context) {
 		now := keyFiles(dir)
 		if slices.Equal(now, last) {
 			return
 		}
 		seats, err := natsbus.NewSeats(dir, workers)
-		if err == nil {
-			err = admit(seats)
+		if seats != nil && !slices.EqualFunc(seats, have, same) {
+			if refused := admit(seats); refused != nil {
+				err = refused
+			} else {
+				have = seats
+				log.Info("the keys have changed", "dir", dir, "seats", len(seats))
+			}
 		}
 		if err != nil { // a file may be half written; it is tried at the next look too
 			if told != err.Error() {
 				told = err.Error()
-				log.Warn("the keys have changed, and the broker has not taken them", "dir", dir, "err", err)
+				log.Warn("a key has changed, and the broker has not taken it", "dir", dir, "err", err)
 			}
 			return
 		}
 		last, told = now, ""
-		log.Info("the keys have changed", "dir", dir, "seats", len(seats))
 	})
 }
 

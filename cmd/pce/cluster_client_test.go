@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,8 +68,52 @@ func TestWatchClients(t *testing.T) {
 		if admitted[0] == admitted[1] {
 			t.Error("the second key is not that of its file")
 		}
-		if n := strings.Count(log.String(), "has not taken them"); n != 1 {
+		if n := strings.Count(log.String(), "has not taken it"); n != 1 {
 			t.Errorf("refused %d times, want once:\n%s", n, &log)
+		}
+	})
+}
+
+// TestWatchClientsBesideABadKey removes the key of a client while that of another cannot be read: the broker keeps the first
+// one out all the same, and lets a third one in.
+func TestWatchClientsBesideABadKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "seats")
+	for _, name := range []string{"alice", "bob", "carol"} {
+		if _, err := natsbus.NewClient(dir, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	carol, err := os.ReadFile(filepath.Join(dir, "carol.nk"))
+	if err == nil {
+		err = os.Remove(filepath.Join(dir, "carol.nk"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := natsbus.NewSeats(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var admitted []string
+		stop := watchClients(t.Context(), dir, 1, have, func(seats []natsbus.Seat) error {
+			admitted = nil
+			for _, s := range seats {
+				admitted = append(admitted, s.Name)
+			}
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		defer stop()
+		if err := errors.Join(
+			os.Chmod(filepath.Join(dir, "bob.nk"), 0o644),
+			os.Remove(filepath.Join(dir, "alice.nk")),
+			os.WriteFile(filepath.Join(dir, "carol.nk"), carol, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3500 * time.Millisecond)
+		synctest.Wait()
+		if want := []string{"coordinator", "client", "worker-000", "carol"}; !slices.Equal(admitted, want) {
+			t.Errorf("admitted %v, want %v", admitted, want)
 		}
 	})
 }
