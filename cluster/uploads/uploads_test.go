@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,58 @@ func (b slowBlobs) Delete(ctx context.Context, digest string) error {
 	return b.Blobs.Delete(ctx, digest)
 }
 
+// notes counts the notes that the broker has.
+func notes(t *testing.T, bus cluster.Bus) int {
+	t.Helper()
+	list, err := bus.Bucket(cluster.RunsBucket).List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// stuckBus removes no contents whose digest is that of stuck.
+type stuckBus struct {
+	cluster.Bus
+	stuck string
+}
+
+type stuckBlobs struct {
+	cluster.Blobs
+	stuck string
+}
+
+func (b stuckBus) Blobs() cluster.Blobs { return stuckBlobs{b.Bus.Blobs(), b.stuck} }
+
+func (b stuckBlobs) Delete(ctx context.Context, digest string) error {
+	if digest == digestOfText(b.stuck) {
+		return cluster.ErrUnreachable
+	}
+	return b.Blobs.Delete(ctx, digest)
+}
+
+// TestRemovalFails removes uploads of which the broker does not let one go, and one has gone already: the
+// note has what is left, and the next removal ends with neither contents nor note.
+func TestRemovalFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1, simnet.Faults{})
+		bus := net.Host("c-up").Bus()
+		upload(t, bus, "r-1", "a", "b", "c")
+		if err := bus.Blobs().Delete(t.Context(), digestOfText("a")); err != nil {
+			t.Fatal(err)
+		}
+		if err := Drop(t.Context(), stuckBus{bus, "b"}, "r-1"); !errors.Is(err, cluster.ErrUnreachable) {
+			t.Errorf("removed with the error %v, want ErrUnreachable", err)
+		}
+		if left, err := Noted(t.Context(), bus, "r-1"); err != nil || !slices.Contains(left, digestOfText("b")) || slices.Contains(left, digestOfText("a")) {
+			t.Errorf("the note has %v (%v), want what is left", left, err)
+		}
+		if err := Drop(t.Context(), bus, "r-1"); err != nil || has(t, bus, "b") || has(t, bus, "c") || notes(t, bus) != 0 {
+			t.Errorf("removed with the error %v: b %v, c %v, %d notes; want none", err, has(t, bus, "b"), has(t, bus, "c"), notes(t, bus))
+		}
+	})
+}
+
 // TestUploadDuringRemoval uploads contents for a run while those of another one, which are the
 // same, are being removed.
 func TestUploadDuringRemoval(t *testing.T) {
@@ -76,6 +129,9 @@ func TestUploadDuringRemoval(t *testing.T) {
 		}
 		if !has(t, client, "shared") || has(t, client, "own") {
 			t.Errorf("shared %v, own %v; want what the other run needs", has(t, client, "shared"), has(t, client, "own"))
+		}
+		if n := notes(t, client); n != 1 {
+			t.Errorf("%d notes, want that of the other run", n)
 		}
 		if list, err := client.Bucket(cluster.LeadBucket).List(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("%d records of removals stay (%v)", len(list), err)
@@ -103,8 +159,8 @@ func TestRemovalsTakeTurns(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if has(t, bus, "shared") || has(t, bus, "own") {
-			t.Errorf("shared %v, own %v; want none", has(t, bus, "shared"), has(t, bus, "own"))
+		if has(t, bus, "shared") || has(t, bus, "own") || notes(t, bus) != 0 {
+			t.Errorf("shared %v, own %v, %d notes; want none", has(t, bus, "shared"), has(t, bus, "own"), notes(t, bus))
 		}
 	})
 }
