@@ -14,6 +14,10 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q is column %d, %v; want %d", name, got, err, want)
 		}
 	}
+	two := &Schema{Columns: s.Columns[1:]}
+	if got, err := two.Find("2"); err != nil || got != 1 {
+		t.Errorf("2 is column %d of two, %v; want the last", got, err)
+	}
 	for _, name := range []string{"", "0", "4", "01", "+1", "-1", "03", "1.0"} {
 		if got, err := s.Find(name); !errors.Is(err, ErrSetting) {
 			t.Errorf("%q is column %d, %v", name, got, err)
