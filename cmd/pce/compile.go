@@ -155,7 +155,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error
 	defer b.Close()
 	train := len(args) == 0
 	rows := min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
-	m, err := plan.Compile(layers.Module{Program: b.Program, Rows: rows, Train: train, Mixed: train && cfg.Precision == "mixed"}, capability[0], capability[1])
+	m, err := plan.Compile(layers.Module{Program: b.Program, Rows: rows, Train: train, Queries: !train, Mixed: train && cfg.Precision == "mixed"}, capability[0], capability[1])
 	if err != nil {
 		return err
 	}

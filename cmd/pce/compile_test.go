@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// kernelsIn compiles with more arguments, and returns the kernels that are written by their names.
+func kernelsIn(t *testing.T, args ...string) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	code, out, stderr := do(t, "", append([]string{"compile", "-o", dir}, args...)...)
+	if code != exitOK {
+		t.Fatalf("%v: exit %d: %s", args, code, stderr)
+	}
+	kernels := map[string]string{}
+	for path := range strings.Lines(out) {
+		text, err := os.ReadFile(strings.TrimSpace(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernels[strings.TrimSuffix(filepath.Base(strings.TrimSpace(path)), ".ptx")] = string(text)
+	}
+	return kernels
+}
+
+// TestCompileQueries wants the kernels of a model to be those of all of its queries.
+func TestCompileQueries(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model.txt")
+	text := "circuit 2\na = input x0 categorical categories=3 0.2 0.3 0.5\nb = input x1 gaussian min_sigma=0.01 0 1\np = product a b\ns = sum p : 1\n"
+	if err := os.WriteFile(model, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kernels := kernelsIn(t, model)
+	for _, want := range []string{"forward", "sample", "posterior", "posterior_units", "table_modes", "forward_largest", "leaf_filled", "sample_largest", "mode_codes"} {
+		if kernels[want] == "" {
+			t.Errorf("no kernel %s among %d", want, len(kernels))
+		}
+	}
+	if kernels["update"] != "" {
+		t.Error("a kernel of training among those of queries")
+	}
+}
