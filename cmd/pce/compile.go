@@ -153,9 +153,15 @@ func (a *app) compile(ctx context.Context, f *compileFlags, args []string) error
 		return err
 	}
 	defer b.Close()
-	train := len(args) == 0
-	rows := min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
-	m, err := plan.Compile(layers.Module{Program: b.Program, Rows: rows, Train: train, Queries: !train, Mixed: train && cfg.Precision == "mixed"}, capability[0], capability[1])
+	load := run.QueryLoad(run.Options{Rows: min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)})
+	if len(args) == 0 {
+		rows := cfg.Train.BatchSize
+		if b.Train != nil {
+			rows = b.Train.Rows()
+		}
+		load = run.TrainLoad(a.trainOptions(cfg), rows)
+	}
+	m, err := plan.Compile(layers.Module{Program: b.Program, Rows: load.Rows, Train: load.Train, Queries: load.Queries, Mixed: load.Mixed}, capability[0], capability[1])
 	if err != nil {
 		return err
 	}

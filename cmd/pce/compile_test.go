@@ -43,3 +43,18 @@ func TestCompileQueries(t *testing.T) {
 		t.Error("a kernel of training among those of queries")
 	}
 }
+
+// TestCompileDiscriminative wants the kernels of discriminative training, which computes in float32 whatever the precision says.
+func TestCompileDiscriminative(t *testing.T) {
+	args := []string{"--config", "preset:hclt", "--set", "model.structure=rat-spn", "--set", "data.train=builtin:random?rows=100&vars=5&categories=2", "--set", "data.image=[]", "--set", "data.valid=",
+		"--set", "data.test=", "--set", "model.latents=16", "--set", "model.class=1", "--set", "train.discriminative=0.5"}
+	mixed, whole := kernelsIn(t, append(args, "--set", "precision=mixed")...), kernelsIn(t, append(args, "--set", "precision=fp32")...)
+	if len(mixed) != len(whole) || len(whole) == 0 {
+		t.Fatalf("%d kernels with precision mixed, %d with fp32", len(mixed), len(whole))
+	}
+	for name, text := range whole {
+		if mixed[name] != text {
+			t.Errorf("kernel %s is another one with precision mixed", name)
+		}
+	}
+}
