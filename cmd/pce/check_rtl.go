@@ -27,9 +27,6 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 		return nil, err
 	}
 	defer m.Close()
-	if err := codesOnly(schema); err != nil {
-		return nil, err
-	}
 	ev, err := referenceOf(f.model, m)
 	if err != nil {
 		return nil, err

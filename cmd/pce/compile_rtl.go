@@ -75,15 +75,36 @@ func openDatapath(path string, o rtl.Options) (*rtl.Datapath, *format.Model, *da
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	d, err := rtl.Compile(m.Graph, m.Params64, o)
+	err = asTheyAre(schema)
+	var d *rtl.Datapath
+	if err == nil {
+		d, err = rtl.Compile(m.Graph, m.Params64, o)
+	}
 	if err != nil {
 		m.Close()
 		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for v := range d.Columns {
-		d.Columns[v].Name = schema.Columns[v].Name
+		d.Columns[v].Name, d.Columns[v].Labels = schema.Columns[v].Name, schema.Columns[v].Labels
 	}
 	return d, m, schema, nil
+}
+
+// asTheyAre refuses columns whose leaves read other numbers than those of the cells, which hardware takes: bins of values, and
+// distances from the median.
+func asTheyAre(s *dataset.Schema) error {
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		switch {
+		case c.Edges != nil:
+			return fmt.Errorf("%w: %s is a histogram over values that were binned in training, and hardware reads cells as they are; train with a leaf of categories or counts",
+				rtl.ErrCircuit, s.ColumnName(i))
+		case c.Scale != 0:
+			return fmt.Errorf("%w: the leaves of %s read distances from %.6g in units of %.6g, and hardware reads cells as they are; train with a leaf of categories or counts",
+				rtl.ErrCircuit, s.ColumnName(i), c.Offset, c.Scale)
+		}
+	}
+	return nil
 }
 
 // compileRTL writes the Verilog of a model and report.json to a folder, which is made if it is not

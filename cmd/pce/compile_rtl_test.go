@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/compile/rtl"
@@ -62,5 +64,47 @@ func TestRTLRows(t *testing.T) {
 		if code != exitData || errs.String() != bad+want {
 			t.Errorf("exit %d: %s, want %s", code, errs.String(), bad+want)
 		}
+	}
+}
+
+// TestRTLCells wants hardware to be refused where leaves read other numbers than the cells are, and the texts of categories in the report.
+func TestRTLCells(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	rows := write("rows.csv", "size,pet\n1.5,cat\n2.25,dog\n8.5,dog\n4.75,cat\n")
+	train := func(name, set string) string {
+		args := []string{"train", "--config", "preset:hclt", "--set", "data.train=" + rows, "--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2",
+			"--set", "train.epochs=1", "--set", "train.samples=0", "--set", set, "--out", filepath.Join(dir, name)}
+		if code, _, stderr := do(t, "", args...); code != exitOK {
+			t.Fatal(stderr)
+		}
+		return filepath.Join(dir, name, "model.safetensors")
+	}
+	for name, tc := range map[string]struct{ set, want string }{
+		"distances": {"model.leaf.type=auto", "the leaves of \"size\" read distances from 3.5 in units of"},
+		"bins":      {"data.columns=[{name: size, leaf: {type: histogram, bins: 2}}]", "\"size\" is a histogram over values that were binned in training"},
+	} {
+		model := train(name, tc.set)
+		for _, args := range [][]string{{"compile", model, "-o", filepath.Join(dir, "out")}, {"check", model, "--data", rows}} {
+			code, _, stderr := do(t, "", append(args, "--target", "rtl", "--input-bits", "4")...)
+			if code != exitData || !strings.HasPrefix(stderr, model+": rtl: no datapath for the circuit: "+tc.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("%s of %s: exit %d, %s", args[0], name, code, stderr)
+			}
+		}
+	}
+	model := train("labels", "data.columns=[{name: size, type: skip}]")
+	code, out, stderr := do(t, "", "compile", model, "--target", "rtl", "--json", "-o", filepath.Join(dir, "out"))
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	var r rtl.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Columns) != 1 || !slices.Equal(r.Columns[0].Labels, []string{"cat", "dog"}) {
+		t.Errorf("columns %+v, error %v; want one with the labels cat and dog", r.Columns, err)
 	}
 }

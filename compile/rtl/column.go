@@ -21,6 +21,8 @@ type Column struct {
 	// Codes has the code of each interval, one more than there are cuts; -1 if its numbers
 	// have none.
 	Codes []int `json:"codes"`
+	// Labels are the texts of categories, whose numbers are their places from 0; nil: cells are numbers. They are for reports.
+	Labels []string `json:"labels,omitempty"`
 
 	points []float64 // a number for each code
 	read   bool      // by a table or a selection
