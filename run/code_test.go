@@ -220,6 +220,11 @@ func TestHowOnly(t *testing.T) {
 		}
 	}
 	chosen := How{Numbers: spn.Choice{Type: "f32"}, Single: true}
+	for _, path := range []Path{PathAuto, PathTensor} { // which code has no part in
+		if _, err := (Options{Path: path, Soft: true, Numbers: chosen.Numbers}).How(); !errors.Is(err, ErrOptions) {
+			t.Errorf("numbers of code for evidence that is not a value, path %q: %v, want ErrOptions", path, err)
+		}
+	}
 	for _, tc := range []struct {
 		how  How
 		kind string

@@ -80,6 +80,8 @@ func (o Options) How() (How, error) {
 		return How{o.Path, o.Numbers, err == nil && at.Host()}.only(o.Only), nil // opening it says what is wrong with the name
 	case o.Path == PathCode:
 		return How{}, fmt.Errorf("%w: ranges, sets and likelihoods for a model that runs as code; let it run as a tensor program", ErrOptions)
+	case o.Numbers != (spn.Choice{}):
+		return How{}, fmt.Errorf("%w: type, space and errors of numbers are chosen for code alone, and tensors answer about ranges, sets and likelihoods; leave them out", ErrOptions)
 	}
 	return How{Path: PathTensor}, nil
 }
