@@ -83,7 +83,12 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, by *p
 		return nil, err
 	}
 	how, err := by.how()
-	if len(args) == 1 {
+	switch {
+	case len(args) == 0 && err == nil && how != (run.How{}) && how != (run.How{Path: run.PathTensor}):
+		return nil, usagef("info --config describes training, which code does not do; leave out --path code, --type, --space, --max-error and --error")
+	case len(args) == 0:
+		how.Path = run.PathTensor
+	default:
 		how, err = by.howOn(cfg.Device)
 		cfg.Model.Structure, cfg.Model.File = "file", args[0]
 		cfg.Data = configs.Data{}

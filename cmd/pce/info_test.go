@@ -54,6 +54,31 @@ func TestInfoJSON(t *testing.T) {
 	}
 }
 
+// TestInfoOfTraining wants a config to be described as train runs it, which is by tensors also where queries are answered by code.
+func TestInfoOfTraining(t *testing.T) {
+	dir := t.TempDir()
+	model, rows := filepath.Join(dir, "net.spn"), filepath.Join(dir, "rows.csv")
+	for path, text := range map[string]string{model: "Root SumNode(0.5*A, 0.5*B){\n\tA Histogram(size|[0., 1., 3.];[0.5, 0.25])\n\tB Histogram(size|[0., 2., 3.];[0.25, 0.5])\n\t}\n# size\n", rows: "size\n0\n1\n2\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, []byte("model: {structure: file, file: "+model+"}\ndata: {train: "+rows+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if path := runJSON(t, "info", model)["path"]; path != "code" {
+		t.Errorf("queries take the path %v, want code", path)
+	}
+	info := runJSON(t, "info", "--config", config)
+	if memory := info["memory"].(map[string]any); info["path"] != "tensor" || memory["flows"] == 0. {
+		t.Errorf("training takes the path %v and memory %v; want tensors and flows", info["path"], memory)
+	}
+	if code, _, stderr := do(t, "", "info", "--config", config, "--type", "f32"); code != exitUsage || !strings.Contains(stderr, "info --config describes training") {
+		t.Errorf("numbers of code for training: exit %d, %s", code, stderr)
+	}
+}
+
 // TestInfoEscapes: what a file says of its producer reaches a terminal as text, and JSON as it is.
 func TestInfoEscapes(t *testing.T) {
 	for version, want := range map[string]string{
