@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,8 +108,8 @@ func (f *codeFlags) unused(c *cobra.Command, emit, target string) error {
 	return nil
 }
 
-// compileCode writes the kernels of a circuit's code to a folder, those of the program for rows that are
-// computed again too, or prints a form of the first program.
+// compileCode writes the kernels of a circuit's code to a folder, or prints a form of it. Both have the programs for rows that are
+// computed twice, too.
 func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 	o := f.code.options
 	capability, known := architectures[f.arch]
@@ -127,25 +128,31 @@ func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 	case formLoSPN:
 		return a.printLoSPN(f, b, o)
 	case formSIMT:
-		_, err := io.WriteString(a.stdout, b.Code.Module.Text())
+		var texts []string
+		for p := b.Code; p != nil; p = p.Exact {
+			texts = append(texts, p.Module.Text())
+		}
+		_, err := io.WriteString(a.stdout, strings.Join(texts, "\n"))
+		return err
+	}
+	text, err := kernelsOf(b.Code.Module, o, "")
+	if err != nil {
 		return err
 	}
 	prefix := ""
-	for p := b.Code; p != nil; p = p.Exact {
-		text, err := kernelsOf(p.Module, o, prefix)
+	for p := b.Code.Exact; p != nil; p = p.Exact {
+		prefix += "exact_"
+		exact, err := kernelsOf(p.Module, o, prefix)
 		if err != nil {
 			return err
 		}
-		if f.emit == formPTX {
-			_, err := a.stdout.Write(text.Text())
-			return err
-		}
-		if err := a.writeKernels(text, f.dir); err != nil {
-			return err
-		}
-		prefix += "exact_"
+		text.Kernels = append(text.Kernels, exact.Kernels...)
 	}
-	return nil
+	if f.emit == formPTX {
+		_, err := a.stdout.Write(text.Text())
+		return err
+	}
+	return a.writeKernels(text, f.dir)
 }
 
 // printLoSPN prints the code of a circuit in the tasks of a target: the parts of machine code, or the kernels of a card.

@@ -3,8 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pce-engine/pce/kernels/ptx"
 )
 
 // kernelsIn compiles with more arguments, and returns the kernels that are written by their names.
@@ -55,6 +58,52 @@ func TestCompileDiscriminative(t *testing.T) {
 	for name, text := range whole {
 		if mixed[name] != text {
 			t.Errorf("kernel %s is another one with precision mixed", name)
+		}
+	}
+}
+
+// fiveFloors is a network whose least likelihood, that of numbers outside of all bins, is too little for float32.
+func fiveFloors() string {
+	text := "Root ProductNode(A, B, C, D, E){\n"
+	for _, name := range []string{"A", "B", "C", "D", "E"} {
+		text += "\t" + name + " Histogram(" + strings.ToLower(name) + "|[0., 1.];[1.0])\n"
+	}
+	return text + "\t}\n# a;b;c;d;e\n"
+}
+
+// TestCompileExact wants the texts of code to have the programs for rows that are computed twice, as the files have.
+func TestCompileExact(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model.spn")
+	if err := os.WriteFile(model, []byte(fiveFloors()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{model, "--type", "f32"}
+	if kernels := kernelsIn(t, args...); len(kernels) != 2 || kernels["rows"] == "" || kernels["exact_rows"] == "" {
+		t.Fatalf("kernels %v; want rows and exact_rows", kernels)
+	}
+	args = append([]string{"compile"}, args...)
+	code, out, stderr := do(t, "", append(args, "--emit", "ptx")...)
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	m, err := ptx.Parse([]byte(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, k := range m.Kernels {
+		names = append(names, k.Name)
+	}
+	if want := []string{"rows", "exact_rows"}; !slices.Equal(names, want) {
+		t.Errorf("--emit ptx has the kernels %v, want %v", names, want)
+	}
+	code, out, stderr = do(t, "", append(args, "--emit", "simt")...)
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	for _, output := range []string{"output ll f32 ", "output ll f64 "} {
+		if strings.Count(out, output) != 1 {
+			t.Errorf("--emit simt has %q %d times, want a module for each type:\n%s", output, strings.Count(out, output), out)
 		}
 	}
 }
