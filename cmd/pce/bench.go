@@ -53,7 +53,7 @@ type benchResult struct {
 	RowsPerSecond  float64 `json:"rows_per_second,omitempty"` // of inference
 	Device         string  `json:"device"`
 	KernelPath     string  `json:"kernel_path"`
-	Recomputed     int64   `json:"recomputed_tiles"`
+	Recomputed     int64   `json:"recomputed_tiles"` // of code: rows
 	PrecisionUsed  string  `json:"precision_used"`
 	Threads        int     `json:"threads"`
 	Batch          int     `json:"batch"`
@@ -69,6 +69,8 @@ type benchResult struct {
 	Instructions map[string]int64   `json:"instructions,omitempty"` // executed since the start, by kind
 	codeKernels                     // of code, with --kernels
 	Kernels      []kernelTime       `json:"kernel_seconds_per_step,omitempty"`
+
+	ofCode bool
 }
 
 // kernelTime is what the launches of a kernel take in a step, by events around each.
@@ -380,6 +382,14 @@ func (r *benchResult) against(floor float64) {
 	r.FloorPer1k, r.Fraction = floor, floor/r.SecondsPer1k
 }
 
+// recomputed says what was computed twice. Rows of code are in log space the second time, or in float64.
+func (r *benchResult) recomputed() string {
+	if r.ofCode {
+		return plural(r.Recomputed, "row")
+	}
+	return plural(r.Recomputed, "tile") + " in log space"
+}
+
 // floorLine says what the floor is where there is one: the interpreter of code has none.
 func (r *benchResult) floorLine() string {
 	if r.PeakGFLOPS == 0 {
@@ -393,10 +403,10 @@ func (a *app) printBench(r *benchResult) error {
 	if _, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
 speed      %.1f GFLOP/s on %d sum edges
 %sdevice     %s, %s, %d threads, %s
-recomputed %d tiles in log space
+recomputed %s
 %s`,
 		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
-		r.floorLine(), r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.Recomputed, r.copies()); err != nil {
+		r.floorLine(), r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.recomputed(), r.copies()); err != nil {
 		return err
 	}
 	if len(r.Kernels) == 0 {

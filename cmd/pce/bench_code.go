@@ -30,7 +30,7 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 	info := e.Info().Device
 	r := &benchResult{
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
-		PrecisionUsed: b.Code.Type.String(), CompileSeconds: b.CompileTime.Seconds(),
+		PrecisionUsed: b.Code.Type.String(), CompileSeconds: b.CompileTime.Seconds(), ofCode: true,
 	}
 	code, ok := e.(interface {
 		Recomputed() int64

@@ -148,6 +148,21 @@ func TestBenchCode(t *testing.T) {
 	}
 }
 
+// TestBenchCodeRows wants rows that code computes twice to be counted as rows.
+func TestBenchCodeRows(t *testing.T) {
+	dir := t.TempDir()
+	model, rows := filepath.Join(dir, "net.spn"), filepath.Join(dir, "rows.csv")
+	for path, s := range map[string]string{model: fiveFloors(), rows: "a,b,c,d,e\n9,9,9,9,9\n0,0,0,0,0\n"} {
+		if err := os.WriteFile(path, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, stderr := do(t, "", "bench", "--model", model, "--data", rows, "--type", "f32", "--steps", "3", "--batch", "100")
+	if code != exitOK || !strings.Contains(out, "\nrecomputed 150 rows\n") {
+		t.Errorf("exit %d, %s%s", code, out, stderr)
+	}
+}
+
 // TestPredictLargeBatch predicts for a batch of more rows than a launch has, and for one of as many.
 func TestPredictLargeBatch(t *testing.T) {
 	for batch, more := range map[int]bool{2048: false, 2049: true} {
