@@ -176,6 +176,14 @@ func (f *benchFlags) check() error {
 	return nil
 }
 
+// onlyEM refuses a config of discriminative training, a step of which passes its rows several times and in float32.
+func onlyEM(t *configs.Train) error {
+	if d := t.Discriminative; d > 0 {
+		return usagef("train.discriminative is %v, and bench measures steps of EM alone; pce train says how many rows it passes", d)
+	}
+	return nil
+}
+
 // isForest reports whether a forest is to be measured.
 func (f *benchFlags) isForest() (bool, error) {
 	if f.model == "" {
@@ -200,8 +208,10 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 			return nil, err
 		}
 	}
-	if d := cfg.Train.Discriminative; d > 0 && !inference {
-		return nil, usagef("train.discriminative is %v, and bench measures steps of EM alone; pce train says how many rows it passes", d)
+	if !inference {
+		if err := onlyEM(&cfg.Train); err != nil {
+			return nil, err
+		}
 	}
 	if f.batch > maxBatch {
 		return nil, usagef("--batch %d: want at most %d rows", f.batch, maxBatch)

@@ -42,6 +42,9 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := onlyEM(&cfg.Train); err != nil {
+		return nil, err
+	}
 	if f.batch > 0 {
 		cfg.Train.BatchSize, cfg.Train.ShardRows = f.batch, f.batch
 	}

@@ -177,3 +177,14 @@ func TestPredictLargeBatch(t *testing.T) {
 		}
 	}
 }
+
+// TestPredictDiscriminative wants what bench refuses to measure to be refused by its model of a step, too.
+func TestPredictDiscriminative(t *testing.T) {
+	for _, args := range [][]string{{"--steps", "1"}, {"--predict-card", "h200"}} {
+		args = append([]string{"bench", "--config", "preset:hclt", "--set", "data.train=builtin:random?rows=100&vars=3&categories=2", "--set", "data.image=[]",
+			"--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2", "--set", "model.class=1", "--set", "train.discriminative=0.5"}, args...)
+		if code, _, stderr := do(t, "", args...); code != exitUsage || !strings.Contains(stderr, "bench measures steps of EM alone") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
