@@ -99,7 +99,7 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				return a.compileRTL(&f, args[0])
 			}
 			if circuit && (f.target == formPTX || f.target == targetX86) && len(f.config.files) == 0 {
-				if err := f.code.unused(cmd, f.emit, f.target); err != nil {
+				if err := f.code.unused(cmd, f.emit); err != nil {
 					return err
 				}
 				b, err := f.code.open(cmd, f.emit, args[0])

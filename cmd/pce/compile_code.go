@@ -47,7 +47,7 @@ func (f *codeFlags) register(flags *pflag.FlagSet) {
 	f.path.register(own)
 	own.IntVar(&f.options.Threads, "block", 0, "for --path code: threads of a block, 32, 64, 128, 256 or 512; 0: as the model of costs says")
 	own.IntVar(&f.options.Cascade, "cascade", 0, "for --path code: tables of at most N elements are selections; 0: as the model of costs says, -1: none")
-	own.StringVar(&f.staging, "staging", "auto", "for --path code: copy rows to shared memory first: auto, never or always")
+	own.StringVar(&f.staging, "staging", "auto", "for --path code: copy inputs that lie by rows to shared memory first: auto, never or always; those of circuits lie by columns")
 	own.IntVar(&f.options.Part, "max-task-size", 0, fmt.Sprintf("for --path code: most instructions of a kernel; 0: %d", scalar.DefaultPart))
 	own.VisitAll(func(x *pflag.Flag) { f.names = append(f.names, x.Name) })
 	flags.AddFlagSet(own)
@@ -90,14 +90,14 @@ func (f *codeFlags) open(c *cobra.Command, emit, model string) (*run.Blueprint, 
 }
 
 // unused refuses flags that the form of a circuit's code does not depend on.
-func (f *codeFlags) unused(c *cobra.Command, emit, target string) error {
+func (f *codeFlags) unused(c *cobra.Command, emit string) error {
 	var names []string
 	switch {
 	case emit == "":
 		return nil
 	case emit == formHiSPN || emit == formSIMT:
 		names = []string{"arch", "block", "cascade", "staging", "max-task-size"}
-	case emit == formLoSPN && target == targetX86:
+	case emit == formLoSPN:
 		names = []string{"arch", "block", "cascade", "staging"}
 	}
 	for _, name := range append(names, "output") {
