@@ -89,8 +89,8 @@ func openForest(path string, what forest.What) (*forest.Forest, error) {
 	if err == nil {
 		err = f.Has(what)
 	}
-	if err == nil && f.Features == 0 {
-		err = fmt.Errorf("%w: it has no features; rows have 1 or more", forest.ErrForest)
+	if err == nil && (f.Features < 1 || f.Features > dataset.MaxColumns) { // before there is memory for a row
+		err = fmt.Errorf("%w: %d features; rows have 1 to %d", forest.ErrForest, f.Features, dataset.MaxColumns)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

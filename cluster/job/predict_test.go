@@ -161,6 +161,20 @@ func TestHostilePredictions(t *testing.T) {
 	}
 }
 
+// TestForestOfRows refuses forests whose rows would have more cells than rows have, before memory is taken for one.
+func TestForestOfRows(t *testing.T) {
+	for last, want := range map[string]string{"16777215": "16777216 features; rows have 1 to 1048576", "1048576": "1048577 features", "1048575": ""} {
+		path := filepath.Join(t.TempDir(), "forest.txt")
+		text := "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=" + last + "\nobjective=regression\n\nTree=0\nnum_leaves=1\nnum_cat=0\nleaf_value=1\n\nend of trees\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openForest(path, forest.Margin); (err == nil) != (want == "") || err != nil && (!errors.Is(err, forest.ErrForest) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("features up to %s: %v", last, err)
+		}
+	}
+}
+
 // TestLoadPredict refuses sessions of a forest that is not the run's, without a model, and of
 // results that do not exist.
 func TestLoadPredict(t *testing.T) {

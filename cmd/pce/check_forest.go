@@ -159,7 +159,7 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 	if err != nil {
 		return nil, err
 	}
-	if err := fo.Check(); err != nil {
+	if err := checkRows(fo); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.model, err)
 	}
 	paths, err := forestPaths(fo)

@@ -90,9 +90,9 @@ func TestForestWide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"profile"}, {"circuit", "--out", "out.safetensors"}} {
+	for _, args := range [][]string{{"forest", "profile"}, {"forest", "circuit", "--out", "out.safetensors"}, {"forest", "tune", "--dry-run"}, {"check"}} {
 		for path, features := range map[string]string{"wide.txt": "16777216", "none.json": "0"} {
-			refused(t, exitData, path+": forest: bad forest: "+features+" features; rows have 1 to 1048576", append([]string{"forest", args[0], path, "--data", "rows.csv"}, args[1:]...)...)
+			refused(t, exitData, path+": forest: bad forest: "+features+" features; rows have 1 to 1048576", append(args, path, "--data", "rows.csv")...)
 		}
 	}
 }

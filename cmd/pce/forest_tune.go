@@ -94,7 +94,7 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := fo.Check(); err != nil {
+	if err := checkRows(fo); err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
 	var rows []float64
