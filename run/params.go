@@ -175,8 +175,15 @@ func (b *Blueprint) strings(meta map[string]string) (map[string]string, error) {
 }
 
 // WriteCircuit writes a circuit that was made elsewhere, with the schema of its rows, to a native model file at path, which appears whole or
-// not at all.
+// not at all. Names and labels that are not UTF-8 are an error, as the file would have others.
 func WriteCircuit(path string, g *circuit.Graph, s *dataset.Schema, params circuit.ParamFunc64) error {
+	for i := range s.Columns {
+		for _, text := range append([]string{s.Columns[i].Name}, s.Columns[i].Labels...) {
+			if !utf8.ValidString(text) {
+				return fmt.Errorf("%w: %.40q of column %d is not UTF-8; convert the file that it comes from, as with iconv -f latin1 -t utf-8", dataset.ErrSetting, text, i+1)
+			}
+		}
+	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
