@@ -66,8 +66,12 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	if fo.Linear != nil {
 		return usagef("%s: a linear model has no leaves", f.model)
 	}
+	o, err := a.numberOptions(&f.config)
+	if err != nil {
+		return err
+	}
 	var rows []float64
-	err = a.eachNumbers(ctx, &f.config, f.data, fo, dataset.ToFloat32, 512, func(more []float64) error {
+	err = a.eachNumbersOf(ctx, o, f.data, fo, dataset.ToFloat32, 512, func(more []float64) error {
 		if len(rows)+len(more) > maxCircuitCells {
 			return fmt.Errorf("%w: more than %d rows of %d cells; give fewer", run.ErrOptions, maxCircuitCells/fo.Features, fo.Features)
 		}
@@ -81,5 +85,5 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
-	return run.WriteCircuit(f.out.path, c.Graph, c.Schema, c.Params)
+	return run.WriteCircuit(f.out.path, c.Graph, c.Schema.WithMarks(o.Missing), c.Params) // which queries take for missing, too
 }

@@ -76,6 +76,42 @@ func TestForestCircuit(t *testing.T) {
 	}
 }
 
+// TestForestCircuitMarks: the circuit keeps the marks of missing cells that its rows have, as those do that are trained.
+func TestForestCircuitMarks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"forest.json": singleForest,
+		"rows.csv":    "humidity,wind\n" + strings.Repeat("0,3\n1,-999999\n-999999,7\n", 20),
+		"asked.csv":   "humidity,wind\n1,-999999\n1,\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := do(t, "", "forest", "circuit", "forest.json", "--data", "rows.csv", "--set", `data.missing=["-999999"]`, "--out", "out.safetensors"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	code, out, stderr := do(t, "", "query", "loglik", "--model", "out.safetensors", "--data", "asked.csv")
+	if lls := strings.Fields(out); code != exitOK || len(lls) != 2 || lls[0] != lls[1] {
+		t.Errorf("a marked and an empty cell have the log-likelihoods %q, %s", lls, stderr)
+	}
+}
+
+// TestForestCircuitNames: a forest is refused whose names a model file cannot have.
+func TestForestCircuitNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"forest.txt": "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=1\nobjective=regression\nfeature_names=a \xf6\n\nTree=0\nnum_leaves=2\nnum_cat=0\n" +
+			"split_feature=1\nthreshold=1\ndecision_type=2\nleft_child=-1\nright_child=-2\nleaf_value=1 2\n\nend of trees\n",
+		"rows.csv": "a,\xf6\n1,2\n0,1\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, exitUsage, `"\xf6" of column 2 is not UTF-8`, "forest", "circuit", "forest.txt", "--data", "rows.csv", "--out", "out.safetensors")
+}
+
 // TestForestWide: a small file may claim more features than rows have, of which none is made before it is refused. One without features is not
 // taken for a linear model.
 func TestForestWide(t *testing.T) {

@@ -190,18 +190,28 @@ func checkRows(f *forest.Forest) error {
 	return nil
 }
 
-// eachNumbers calls use with the rows of all paths, most of them at a time or as many as readCells; none in all of them is an error. A forest that compares in
-// float32 gets its cells as single says.
-func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, single dataset.Rounding, most int, use func(rows []float64) error) error {
+// numberOptions says how the rows of a forest are read, by the config of the flags.
+func (a *app) numberOptions(config *configFlags) (dataset.Options, error) {
 	cfg, err := a.loadDataConfig(config)
 	if err != nil {
-		return err
+		return dataset.Options{}, err
 	}
-	o, err := a.queryOptions(&cfg.Data, nil)
+	return a.queryOptions(&cfg.Data, nil)
+}
+
+// eachNumbers is eachNumbersOf with the options of a config.
+func (a *app) eachNumbers(ctx context.Context, config *configFlags, paths []string, f *forest.Forest, single dataset.Rounding, most int, use func(rows []float64) error) error {
+	o, err := a.numberOptions(config)
 	if err != nil {
 		return err
 	}
-	paths, err = a.expandPaths(ctx, paths)
+	return a.eachNumbersOf(ctx, o, paths, f, single, most, use)
+}
+
+// eachNumbersOf calls use with the rows of all paths, most of them at a time or as many as readCells; none in all of them is an error. A forest that compares in
+// float32 gets its cells as single says.
+func (a *app) eachNumbersOf(ctx context.Context, o dataset.Options, paths []string, f *forest.Forest, single dataset.Rounding, most int, use func(rows []float64) error) error {
+	paths, err := a.expandPaths(ctx, paths)
 	if err != nil {
 		return err
 	}
