@@ -123,19 +123,21 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 	compute := func(ctx context.Context, rows, results []float64) error {
 		return m.Evaluate(ctx, f.what(), rows, results)
 	}
+	var marks []string // of missing cells, that the density keeps
 	if f.density != "" {
 		density, err := a.openDensity(ctx, f)
 		if err != nil {
 			return err
 		}
 		defer density.Close()
+		marks = density.Schema().Missing
 		if compute, err = a.expected(f, m, density); err != nil {
 			return err
 		}
 	}
 	return a.output(&f.out, func(w io.Writer, _ string) error {
 		out := forest.NewWriter(w, m.Forest(), f.what())
-		if err := a.evaluate(ctx, f, m, compute, out.Write); err != nil {
+		if err := a.evaluate(ctx, f, m, marks, compute, out.Write); err != nil {
 			return err
 		}
 		return out.Close()
@@ -156,8 +158,8 @@ func openForest(path string, threads int) (*pce.Model, error) {
 }
 
 // evaluate calls take with the results of one row after the other, which compute gives for some
-// rows at a time.
-func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, compute func(ctx context.Context, rows, results []float64) error, take func(row []float64) error) error {
+// rows at a time. Cells are missing that have one of the marks, too.
+func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, marks []string, compute func(ctx context.Context, rows, results []float64) error, take func(row []float64) error) error {
 	fo, width := m.Forest(), m.Forest().Width(f.what())
 	most := min(rowsAtOnce(m.Schema()), max(1, readCells/max(1, width)))
 	results := make([]float64, most*width)
@@ -165,7 +167,12 @@ func (a *app) evaluate(ctx context.Context, f *predictFlags, m *pce.Model, compu
 	if f.density != "" {
 		single = dataset.ToEither // for the circuit a cell is what the file says
 	}
-	return a.eachNumbers(ctx, &f.config, f.data, fo, single, most, func(rows []float64) error {
+	o, err := a.numberOptions(&f.config)
+	if err != nil {
+		return err
+	}
+	o.Missing = slices.Concat(o.Missing, marks)
+	return a.eachNumbersOf(ctx, o, f.data, fo, single, most, func(rows []float64) error {
 		results := results[:len(rows)/fo.Features*width]
 		if err := compute(ctx, rows, results); err != nil {
 			return err

@@ -67,6 +67,28 @@ func TestPredictDensity(t *testing.T) {
 	}
 }
 
+// TestPredictDensityMarks: cells that the density takes for missing are missing, as where it is asked itself.
+func TestPredictDensityMarks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"train.csv":   "humidity,wind\n" + strings.Repeat("0,3\n1,7\n-9,3\n", 50),
+		"forest.json": singleForest,
+		"rows.csv":    "humidity,wind\n-9,7\n,7\n1,-9\n1,\n1,none\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := do(t, "", "train", "--config", "preset:hclt", "--set", "model.latents=2", "--set", "data.train=train.csv", "--set", "data.valid=", "--set", "data.test=",
+		"--set", `data.missing=["-9"]`, "--set", "train.epochs=20", "--out", "run"); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, out, stderr := do(t, "", "predict", "--model", "forest.json", "--data", "rows.csv", "--margin", "--density", "run/model.safetensors", "--set", "data.missing=[none]")
+	if lines := strings.Fields(out); code != 0 || len(lines) != 5 || lines[0] != lines[1] || lines[2] != lines[3] || lines[2] != lines[4] {
+		t.Errorf("marked and empty cells have the scores %q, %s", lines, stderr)
+	}
+}
+
 // TestPredictDensityRoundsOnce: a number of more digits than float64 has goes the way to the leaf that it goes without
 // --density, as a cell, beside a missing one, and as a category of a missing cell.
 func TestPredictDensityRoundsOnce(t *testing.T) {
