@@ -129,6 +129,7 @@ func (f *scheduleFlags) serve(a *app, m *pce.Model, path string, opts pce.Option
 	plain := m
 	defer plain.Close()
 	text, hits, err := f.of(a, m.Forest(), opts.Threads, batch)
+	opts.Device = "cpu" // whatever the circuits of the server run on
 	if err == nil {
 		m, err = pce.NewScheduledForest(plain.Forest(), text, hits, opts)
 	}
