@@ -18,6 +18,7 @@ import (
 // scheduleFlags say how the walks of a forest are compiled.
 type scheduleFlags struct {
 	file, profile string
+	text          *string // of the file, once it was read
 }
 
 func (f *scheduleFlags) register(flags *pflag.FlagSet) {
@@ -38,6 +39,19 @@ func readSchedule(path string) (string, error) {
 	}
 	text, err := readBounded(path, maxScheduleText)
 	return string(text), err
+}
+
+// textOnce returns the text of the schedule that the flags name, which is read by the first call: a pipe has it only once, and all models
+// of a command get the same.
+func (f *scheduleFlags) textOnce() (string, error) {
+	if f.text == nil {
+		text, err := readSchedule(f.file)
+		if err != nil {
+			return "", err
+		}
+		f.text = &text
+	}
+	return *f.text, nil
 }
 
 // maxTokenFile bounds the file of a server's token.
@@ -115,7 +129,7 @@ func (f *scheduleFlags) of(a *app, fo *forest.Forest, threads, batch int) (text 
 	case autoSchedule:
 		text, err = a.automatic(fo, threads, batch)
 	default:
-		text, err = readSchedule(f.file)
+		text, err = f.textOnce()
 	}
 	if err != nil {
 		return "", nil, err

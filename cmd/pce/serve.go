@@ -258,6 +258,11 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		o.MaxMemory = on.MaxMemory
 	}
 	loader := &modelLoader{run: on, notes: a.stderr}
+	if f.schedule.file != "" && f.schedule.file != autoSchedule { // before models are loaded, which may be several at a time
+		if _, err := f.schedule.textOnce(); err != nil {
+			return err
+		}
+	}
 	if f.schedule.file != "" || f.schedule.profile != "" {
 		loader.under = func(m *pce.Model, path string) (*pce.Model, error) {
 			return f.schedule.serve(a, m, path, on, o.MaxBatchRows)

@@ -48,3 +48,16 @@ func TestServedSchedule(t *testing.T) {
 		}
 	}
 }
+
+// TestServedScheduleOnce: all forests of a server are under the schedule that its file had when the server started, as a pipe has it once.
+func TestServedScheduleOnce(t *testing.T) {
+	l := underSchedule(t, "cpu", "represent sparse\n")
+	if err := os.WriteFile("under.schedule", []byte("represent sliced\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.json", "b.json"} {
+		if at := servedAt(t, l, name); !strings.HasPrefix(at, "code ") {
+			t.Errorf("%s runs as %s", name, at)
+		}
+	}
+}
