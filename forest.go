@@ -97,8 +97,8 @@ func (m *Model) Forest() *forest.Forest {
 	return m.forest.forest
 }
 
-// ForestBytes is the memory that a forest takes with its sliced program; 0 for a circuit, of
-// which Info says it. Evaluation takes a few blocks of rows per thread in addition.
+// ForestBytes is the memory that a forest takes with its sliced program and the tables of its code under a schedule; 0 for a circuit,
+// of which Info says it. Evaluation takes a few blocks of rows per thread in addition.
 func (m *Model) ForestBytes() int64 {
 	if m.forest == nil {
 		return 0
@@ -106,6 +106,9 @@ func (m *Model) ForestBytes() int64 {
 	bytes := m.forest.forest.Bytes()
 	if m.forest.sliced != nil {
 		bytes += m.forest.sliced.Bytes()
+	}
+	if m.forest.code != nil {
+		bytes += m.forest.code.bytes()
 	}
 	return bytes
 }

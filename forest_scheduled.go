@@ -155,6 +155,24 @@ func newOnDevice(m *nest.Module, opts Options) (*scheduled, error) {
 	return &scheduled{program: program, path: program.Path(), close: closer, host: threads}, nil
 }
 
+// bytes returns the memory of the tables of trees: the elements as the module keeps them, which kernels may have in common, and those
+// of each kernel.
+func (s *scheduled) bytes() (n int64) {
+	seen := map[*uint64]bool{}
+	s.program.Module().Kernels(func(k *nest.Kernel) {
+		for _, t := range k.Code.Tables {
+			if len(t.Bits) == 0 {
+				continue
+			}
+			if n += int64(len(t.Bits)) * int64(t.Type.Bits()/8); !seen[&t.Bits[0]] {
+				n += 8 * int64(len(t.Bits))
+			}
+			seen[&t.Bits[0]] = true
+		}
+	})
+	return n
+}
+
 // free gives back the programs. No call may be running.
 func (s *scheduled) free() {
 	if s.leaves != nil && s.leaves.code != nil {

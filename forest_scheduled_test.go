@@ -144,3 +144,28 @@ func TestScheduledForestThreads(t *testing.T) {
 		}
 	}
 }
+
+// TestForestBytesOfCode: the memory of a forest counts the tables of its code: of a chain as a complete tree these are nearly all.
+func TestForestBytesOfCode(t *testing.T) {
+	const depth = 12
+	f := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{0}, Trees: []forest.Tree{{Weight: 1, Values: []forest.Value{{Value: 1}}}}}
+	for d := range int32(depth) {
+		f.Trees[0].Nodes = append(f.Trees[0].Nodes, forest.Node{Test: forest.Less, Threshold: float64(d), Yes: 2*d + 1, No: 2*d + 2}, forest.Node{Last: 1, ID: 2*d + 1})
+	}
+	f.Trees[0].Nodes = append(f.Trees[0].Nodes, forest.Node{Last: 1, ID: 2 * depth})
+	plain, err := pce.NewForest(f, pce.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	coded, err := pce.NewScheduledForest(f, "represent array", nil, pce.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer coded.Close()
+	// Of each of the tiles a feature and a threshold, as an element of 8 bytes and as one of 4.
+	const least = (2<<depth - 1) * 2 * (8 + 4)
+	if n := coded.ForestBytes() - plain.ForestBytes(); n < least || n > least+4096 {
+		t.Errorf("code takes %d bytes in addition to %d, want %d", n, plain.ForestBytes(), least)
+	}
+}

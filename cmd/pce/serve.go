@@ -7,9 +7,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -263,9 +265,16 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 			return err
 		}
 	}
+	if info, err := os.Stat(f.schedule.profile); err == nil && !info.Mode().IsRegular() {
+		return usagef("--profile %s: not a regular file, and a server reads it more than once; write it to a file", f.schedule.profile)
+	}
 	if f.schedule.file != "" || f.schedule.profile != "" {
-		loader.under = func(m *pce.Model, path string) (*pce.Model, error) {
-			return f.schedule.serve(a, m, path, on, o.MaxBatchRows)
+		loader.under = func(m *pce.Model, path string, quiet bool) (*pce.Model, error) {
+			told := *a
+			if quiet {
+				told.stderr = io.Discard
+			}
+			return f.schedule.serve(&told, m, path, on, o.MaxBatchRows)
 		}
 	}
 	o.Loader, o.Version, o.Log = loader, run.ReadVersion().String(), log

@@ -19,8 +19,9 @@ import (
 type modelLoader struct {
 	run   run.Options
 	notes io.Writer
-	// under returns a forest's model under the server's schedule, and closes m where that is another; nil without one.
-	under func(m *pce.Model, path string) (*pce.Model, error)
+	// under returns a forest's model under the server's schedule, and closes m where that is another; nil without one. It says which
+	// schedule it chose unless it is asked to be quiet.
+	under func(m *pce.Model, path string, quiet bool) (*pce.Model, error)
 	large sync.Map   // path -> true, of models that take largeModel or more
 	gc    sync.Mutex // held while GOGC is changed for one of them
 }
@@ -31,7 +32,7 @@ type modelLoader struct {
 const largeModel = 64 << 20
 
 // Plan says what a model file takes: a circuit from its structure alone. A forest is opened for
-// it and closed again, since its tables depend on how many thresholds are equal. A pipe is refused:
+// it and closed again, since its tables depend on how many thresholds are equal, and on the server's schedule. A pipe is refused:
 // opening one waits for its writer, and with it would the model's next version and the end of the server.
 func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
@@ -41,6 +42,9 @@ func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
 		return 0, err
 	} else if forest {
 		m, err := pce.Open(ctx, path, l.run)
+		if err == nil && l.under != nil {
+			m, err = l.under(m, path, true)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -78,7 +82,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	}
 	if m.Forest() != nil {
 		if l.under != nil {
-			if m, err = l.under(m, path); err != nil {
+			if m, err = l.under(m, path, false); err != nil {
 				return nil, err
 			}
 		}

@@ -61,3 +61,25 @@ func TestServedScheduleOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestServedScheduleBytes: what a forest is planned to take is what it takes under the server's schedule.
+func TestServedScheduleBytes(t *testing.T) {
+	l := underSchedule(t, "cpu", "represent array\n")
+	plain, err := new(modelLoader).Plan(t.Context(), "a.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, err := l.Plan(t.Context(), "a.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := l.Open(t.Context(), "a.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	// Two trees of three nodes, with a feature and a threshold each, as elements of 8 and of 4 bytes.
+	if taken := m.(*servedForest).Bytes(); planned != taken || taken < plain+2*3*2*(8+4) {
+		t.Errorf("%d bytes are planned, %d taken, and %d without a schedule", planned, taken, plain)
+	}
+}
