@@ -203,3 +203,29 @@ func TestForestIsNoCircuit(t *testing.T) {
 		t.Errorf("neither kind of model: %v", err)
 	}
 }
+
+// TestForestBase: a base that float32 does not have begins the sums of a float32 forest as the float32 next to it, on every path and
+// without trees.
+func TestForestBase(t *testing.T) {
+	const half = 1.0 / (1 << 24) // of the step from 1 to the next float32
+	for _, trees := range []int{0, 1} {
+		f := &forest.Forest{Features: 1, Outputs: 1, Base: []float64{1 + half}}
+		for range trees {
+			f.Trees = append(f.Trees, forest.Tree{Weight: 1, Nodes: []forest.Node{{Last: 1}}, Values: []forest.Value{{Value: half}}})
+		}
+		var out [1]float64
+		if err := forest.Evaluate(f, forest.Margin, []float64{0}, out[:]); err != nil || out[0] != 1 {
+			t.Errorf("%d trees: the plain evaluator says %v, want 1, %v", trees, out[0], err)
+		}
+		for _, text := range []string{"represent sliced", "represent sparse"} {
+			m, err := pce.NewScheduledForest(f, text, nil, pce.Options{Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Evaluate(t.Context(), forest.Margin, []float64{0}, out[:]); err != nil || out[0] != 1 {
+				t.Errorf("%d trees, %s: %v, want 1, %v", trees, text, out[0], err)
+			}
+			m.Close()
+		}
+	}
+}

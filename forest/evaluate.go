@@ -91,7 +91,7 @@ func (f *Forest) leaves(cells, out []float64) {
 	}
 }
 
-// Start sets sums, [rows][Outputs], to what the trees are added to. With Finish it is
+// Start sets sums, [rows][Outputs], to what the trees are added to, in the precision Sum. With Finish it is
 // for evaluators that add up the trees in their own way: of Combine Sum, in the order of
 // the trees, rounding each sum to the precision Sum.
 func (f *Forest) Start(sums []float64) {
@@ -102,7 +102,7 @@ func (f *Forest) Start(sums []float64) {
 	for i := range sums {
 		sums[i] = start
 		if f.Combine == Sum && !f.BaseLast {
-			sums[i] = f.Base[i%f.Outputs]
+			sums[i] = f.Sum.round(f.Base[i%f.Outputs])
 		}
 	}
 }
