@@ -42,6 +42,7 @@ func (f *Forest) Check() error {
 		{"names of features", len(f.Names), f.Features, f.Names == nil},
 		{"labels of classes", len(f.Labels), f.Classes, f.Labels == nil},
 		{"classes", f.Classes, f.Outputs, f.Classes == 0 || f.Classes == 2 && f.Outputs == 1},
+		{"classes", f.Classes, 2, f.Classes != 1}, // which a score could be beyond
 	} {
 		if !s.ok && s.got != s.want {
 			return fmt.Errorf("%w: %d %s; want %d", ErrForest, s.got, s.what, s.want)

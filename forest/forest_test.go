@@ -37,6 +37,7 @@ func TestCheck(t *testing.T) {
 		"3 divisors":                     func(f *forest.Forest) { f.Divisor = make([]float64, 3) },
 		"1 names of features; want 2":    func(f *forest.Forest) { f.Names = []string{"a"} },
 		"3 classes; want 1":              func(f *forest.Forest) { f.Classes = 3 },
+		"1 classes; want 2":              func(f *forest.Forest) { f.Classes = 1 },
 		"1 labels":                       func(f *forest.Forest) { f.Classes, f.Labels = 2, []string{"a"} },
 		"a linear model with 1 trees":    func(f *forest.Forest) { f.Linear = &forest.Linear{} },
 		"a linear model with 0 weights":  func(f *forest.Forest) { f.Trees, f.Linear = nil, &forest.Linear{} },
