@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/nest"
 )
 
 // Defaults and bounds of bench for forests.
@@ -29,12 +31,13 @@ type forestBench struct {
 	Batch          int     `json:"batch"`
 	Steps          int     `json:"steps"`
 	Trees          int     `json:"trees"`
+	Cells          string  `json:"cells"`           // of the calls: the type in which the forest compares
 	CompileSeconds float64 `json:"compile_seconds"` // from the forest that is read to its first prediction
 	codeKernels            // of --kernels
 }
 
-// benchForest measures predictions of a forest, as Predict makes them of float32 rows: with its own path, or as code
-// under the schedule, on a card too. Rows are walked through again and again.
+// benchForest measures predictions of a forest, of rows in the precision in which it compares, as pce predict has them: with its own path,
+// or as code under the schedule, on a card too. Rows are walked through again and again.
 func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlags) (*forestBench, error) {
 	if err := f.path.forest(f.model); err != nil {
 		return nil, err
@@ -64,23 +67,33 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	if r.Batch > maxForestBatch/fo.Features {
 		return nil, usagef("--batch %d of %d features; want at most %d rows", r.Batch, fo.Features, maxForestBatch/fo.Features)
 	}
-	var cells []float32
-	err = a.eachNumbers(ctx, &f.config, []string{f.data}, fo, dataset.ToFloat32, 512, func(rows []float64) error {
+	r.CompileSeconds = opened.Seconds()
+	if fo.Input == forest.Float32 {
+		return r, benchRows(ctx, a, f, code, fo, r, func(rows, out []float32) error { return m.Predict(ctx, rows, out) })
+	}
+	return r, benchRows(ctx, a, f, code, fo, r, func(rows, out []float64) error { return m.Evaluate(ctx, forest.Prediction, rows, out) })
+}
+
+// benchRows measures calls of predict for benchForest.
+func benchRows[T float32 | float64](ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, fo *forest.Forest, r *forestBench, predict func(rows, out []T) error) error {
+	var cells []T
+	err := a.eachNumbers(ctx, &f.config, []string{f.data}, fo, dataset.ToFloat32, 512, func(rows []float64) error {
 		for _, x := range rows[:min(len(rows), maxForestBatch-len(cells))] {
-			cells = append(cells, float32(x))
+			cells = append(cells, T(x))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n := len(cells) / fo.Features
-	rows, out := make([]float32, r.Batch*fo.Features), make([]float32, r.Batch*fo.Width(0))
-	begin = time.Now()
-	if err := m.Predict(ctx, cells[:fo.Features], out[:fo.Width(0)]); err != nil {
-		return nil, err
+	rows, out := make([]T, r.Batch*fo.Features), make([]T, r.Batch*fo.Width(forest.Prediction))
+	r.Cells = fmt.Sprintf("%T", rows[0])
+	begin := time.Now()
+	if err := predict(cells[:fo.Features], out[:fo.Width(forest.Prediction)]); err != nil {
+		return err
 	}
-	r.CompileSeconds = (opened + time.Since(begin)).Seconds()
+	r.CompileSeconds += time.Since(begin).Seconds()
 	var times []time.Duration
 	var total time.Duration
 	next := 0
@@ -90,8 +103,8 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 			next = (next + 1) % n
 		}
 		begin := time.Now()
-		if err := m.Predict(ctx, rows, out); err != nil {
-			return nil, err
+		if err := predict(rows, out); err != nil {
+			return err
 		}
 		if k >= 0 {
 			times = append(times, time.Since(begin))
@@ -104,9 +117,9 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.RowsPerSecond = 1000 / r.SecondsPer1k
 	if f.kernels {
-		return r, r.codeKernels.forest(ctx, a, f, code, rows, r.SecondsPer1k)
+		return r.codeKernels.forest(ctx, a, f, code, r, func(p *nest.Program, sums []float64) error { return nest.Sums(ctx, p, rows, sums) })
 	}
-	return r, nil
+	return nil
 }
 
 // printForestBench prints the measurement for people.

@@ -40,7 +40,18 @@ func TestBenchForest(t *testing.T) {
 			t.Errorf("%s: bench ends with %v", path, r)
 		}
 	}
+	args[2] = file("double.txt", doubleForest)
+	for _, more := range [][]string{nil, {"--schedule", "preset:padded"}, {"--schedule", "preset:tahoe-direct", "--device", "emulator", "--kernels"}} {
+		wide := runJSON(t, append(args, append(more, "--data", file("three.csv", "1,0,2\n,3,0\n"))...)...)
+		if wide["cells"] != "float64" || number(t, wide, "rows_per_second") <= 0 {
+			t.Errorf("bench of a forest that compares float64, %v: %v", more, wide)
+		}
+	}
+	args[2] = model
 	r := runJSON(t, append(args, "--schedule", "preset:tahoe-direct", "--device", "emulator", "--kernels")...)
+	if r["cells"] != "float32" {
+		t.Errorf("bench of a forest that compares float32: %v", r)
+	}
 	if share := number(t, r, "copy_share"); !(number(t, r, "kernel_seconds_per_1k_samples") > 0) || share < 0 || share >= 1 {
 		t.Errorf("bench --kernels ends with %v", r)
 	}

@@ -45,8 +45,8 @@ func (k *codeKernels) time(m kernels.Meter, rows int, callPer1k float64, call fu
 	return nil
 }
 
-// forest times the kernels of a forest's code under a schedule, on the rows of a call.
-func (k *codeKernels) forest(ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, rows []float32, callPer1k float64) (err error) {
+// forest times the kernels of a forest's code under a schedule, on the rows of the calls that r measured, whose trees add adds to sums.
+func (k *codeKernels) forest(ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, r *forestBench, add func(p *nest.Program, sums []float64) error) (err error) {
 	fo, text, hits, err := code.read(a, f.model, f.run.threads, f.batch)
 	if err != nil {
 		return err
@@ -68,13 +68,12 @@ func (k *codeKernels) forest(ctx context.Context, a *app, f *benchFlags, code *s
 		return err
 	}
 	defer func() { err = errors.Join(err, closer()) }()
-	n := len(rows) / fo.Features
-	sums := make([]float64, n*fo.Outputs)
-	call := func() error { return nest.Sums(ctx, p, rows, sums) }
+	sums := make([]float64, r.Batch*fo.Outputs)
+	call := func() error { return add(p, sums) }
 	if err := call(); err != nil { // makes buffers and graphs
 		return err
 	}
-	return k.time(p.Meter(), n, callPer1k, call)
+	return k.time(p.Meter(), r.Batch, r.SecondsPer1k, call)
 }
 
 // copies is a line for people about the share of copies; nothing where kernels were not timed.
