@@ -27,7 +27,7 @@ type forestBench struct {
 	Device         string  `json:"device"`
 	KernelPath     string  `json:"kernel_path"` // sliced, code or plain, and the instructions
 	Schedule       string  `json:"schedule,omitempty"`
-	Threads        int     `json:"threads"`
+	Threads        int     `json:"threads"` // that may compute: 1 under a schedule without parallel
 	Batch          int     `json:"batch"`
 	Steps          int     `json:"steps"`
 	Trees          int     `json:"trees"`
@@ -61,7 +61,10 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	if f.run.processor() {
 		r.Device = "cpu"
 	}
-	if r.Threads == 0 {
+	switch {
+	case code.alone:
+		r.Threads = 1
+	case r.Threads == 0:
 		r.Threads = runtime.GOMAXPROCS(0)
 	}
 	if r.Batch > maxForestBatch/fo.Features {

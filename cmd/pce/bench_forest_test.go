@@ -40,6 +40,12 @@ func TestBenchForest(t *testing.T) {
 			t.Errorf("%s: bench ends with %v", path, r)
 		}
 	}
+	for text, want := range map[string]float64{"represent sliced": 2, "represent sparse": 1, "tile batch b0 b1 2\nparallel b1": 2} {
+		r := runJSON(t, append(args, "--schedule", file("under.schedule", text), "--threads", "2")...)
+		if number(t, r, "threads") != want {
+			t.Errorf("%q: bench says %v threads compute, want %v", text, r["threads"], want)
+		}
+	}
 	args[2] = file("double.txt", doubleForest)
 	for _, more := range [][]string{nil, {"--schedule", "preset:padded"}, {"--schedule", "preset:tahoe-direct", "--device", "emulator", "--kernels"}} {
 		wide := runJSON(t, append(args, append(more, "--data", file("three.csv", "1,0,2\n,3,0\n"))...)...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -19,6 +20,7 @@ import (
 type scheduleFlags struct {
 	file, profile string
 	text          *string // of the file, once it was read
+	alone         bool    // one thread computes under the schedule that open took
 }
 
 func (f *scheduleFlags) register(flags *pflag.FlagSet) {
@@ -105,8 +107,22 @@ func (f *scheduleFlags) open(a *app, path string, on deviceFlags, batch int) (*p
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", path, f.file, err)
 	}
+	f.alone = on.processor() && oneThread(text)
 	return m, nil
 }
+
+// oneThread reports whether code for a CPU under a schedule, which is legal, runs on one thread whatever there are.
+func oneThread(text string) bool {
+	s, err := schedule.Parse(text)
+	if err != nil {
+		return false
+	}
+	n, err := s.Nest()
+	return err == nil && n.Represent != schedule.Sliced && !slices.ContainsFunc(n.Loops, onThreads)
+}
+
+// onThreads reports whether a loop, or one within it, is on the threads.
+func onThreads(l *schedule.Loop) bool { return l.Parallel || slices.ContainsFunc(l.Body, onThreads) }
 
 // read reads a forest with the schedule and profile of the flags.
 func (f *scheduleFlags) read(a *app, path string, threads, batch int) (fo *forest.Forest, text string, hits [][]int64, err error) {
