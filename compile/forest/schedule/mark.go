@@ -36,8 +36,8 @@ func (a *applier) mark(l *Loop, v Verb) string {
 	case "gpuDimension":
 		l.Dimension = v.Args[1]
 	case "cache":
-		if l.Step == 1 && !a.known(l) {
-			return fmt.Sprintf("%s goes over single %s; cache wants a loop over tiles, whose size is known", l.Name, over(l))
+		if l.Step == 1 {
+			return fmt.Sprintf("%s goes over single %s; cache wants a loop over tiles", l.Name, over(l))
 		}
 		l.Cache = true
 	case "parallel":
