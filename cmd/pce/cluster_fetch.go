@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,7 +149,7 @@ func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]job.FileR
 		defer cancel()
 		_ = runs.Delete(parting, job.AsksPrefix+r.Run, 0) // the next request replaces it anyway
 	}()
-	heard, beat := time.Now(), -1
+	heard, last := time.Now(), filesAnswer{Beat: -1}
 	for {
 		call, cancel := context.WithTimeout(ctx, fetchPatience)
 		_, err := runs.Put(call, job.AsksPrefix+r.Run, []byte(r.Ask))
@@ -177,15 +178,14 @@ func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]job.FileR
 				return nil, fmt.Errorf("%w: the answer about run %s cannot be read: %v", cluster.ErrCluster, r.Run, err)
 			}
 		}
-		if answer.Ask == r.Ask {
-			switch {
-			case answer.Error != "":
-				return nil, fmt.Errorf("%w: files of run %s: %s", cluster.ErrCluster, r.Run, oneLine(answer.Error))
-			case answer.Ready:
-				return answer.Files, nil
-			case answer.Beat != beat:
-				heard, beat = time.Now(), answer.Beat
-			}
+		ours := answer.Ask == r.Ask || slices.Contains(answer.Also, r.Ask)
+		switch {
+		case ours && answer.Error != "":
+			return nil, fmt.Errorf("%w: files of run %s: %s", cluster.ErrCluster, r.Run, oneLine(answer.Error))
+		case ours && answer.Ready:
+			return answer.Files, nil
+		case answer.Ask != "" && !answer.Ready && (answer.Ask != last.Ask || answer.Beat != last.Beat): // also where it is another's turn
+			heard, last = time.Now(), answer
 		}
 		if time.Since(heard) > fetchPatience {
 			return nil, fmt.Errorf("%w: no coordinator that has the files of run %s answered within %v; is pce cluster up running where the run was led?", cluster.ErrCluster, r.Run, fetchPatience)

@@ -207,3 +207,38 @@ func TestFetchSlowly(t *testing.T) {
 		}
 	})
 }
+
+// TestFetchTogether has two clients ask for the files of one run at the same time: with one record for the answers to both, each has to
+// find its own there, and to wait while the files are prepared for the other, which may take longer than it waits for a word.
+func TestFetchTogether(t *testing.T) {
+	for _, put := range []time.Duration{0, time.Minute} {
+		inBubble(t, func(t *testing.T, bus cluster.Bus) {
+			dir, out := t.TempDir(), t.TempDir()
+			if err := os.MkdirAll(filepath.Join(dir, "runs", "r-1"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "runs", "r-1", "model"), []byte("model"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			endRun(t, bus, "r-1", job.StateDone)
+			stop, err := serveFiles(t.Context(), slowLine{bus, put, 0}, dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			ended := make(chan error, 2)
+			for _, to := range []string{"first", "second"} {
+				go func() {
+					_, err := fetch(t.Context(), bus, "r-1", filepath.Join(out, to))
+					ended <- err
+				}()
+				<-time.After(fetchInterval / 2)
+			}
+			for range 2 {
+				if err := <-ended; err != nil {
+					t.Errorf("with uploads of %v: %v", put, err)
+				}
+			}
+		})
+	}
+}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +44,8 @@ type filesRequest struct {
 // filesAnswer is a record of cluster.RunsBucket.
 type filesAnswer struct {
 	Ask   string        `json:"ask"`
-	Beat  int           `json:"beat"` // counted up while files are prepared
+	Also  []string      `json:"also,omitempty"` // requests of other clients that it answers too: they have one record
+	Beat  int           `json:"beat"`           // counted up while files are prepared
 	Ready bool          `json:"ready"`
 	Files []job.FileRef `json:"files,omitempty"`
 	Error string        `json:"error,omitempty"`
@@ -131,9 +134,10 @@ func (g *fileGiver) loop(ctx context.Context) {
 					g.given[r.Run][r.Ask] = time.Now()
 				}
 			case g.busy[r.Run] || len(g.busy) >= maxGiving: // it comes again
-			case g.last[r.Run] != r.Ask && g.asked(ctx, r): // else the answer is there
+			case g.last[r.Run] != r.Ask && g.given[r.Run][r.Ask].IsZero() && g.asked(ctx, r): // else the answer is there
+				others := slices.Sorted(maps.Keys(g.given[r.Run]))
 				g.beside(ctx, r.Run, func() (then func()) {
-					answered := g.answer(ctx, r)
+					answered := g.answer(ctx, r, others)
 					return func() { g.answered(ctx, r, answered) }
 				})
 			}
@@ -199,9 +203,10 @@ func (g *fileGiver) runDir(run string) string { return filepath.Join(g.dir, "run
 
 // answer uploads the files of a run and says so in its record. While the upload lasts it
 // writes a beat, by which the client tells slow from dead. A failure is put into the record;
-// where even that fails the result is false, and the client asks again.
-func (g *fileGiver) answer(ctx context.Context, r filesRequest) bool {
-	answer := filesAnswer{Ask: r.Ask}
+// where even that fails the result is false, and the client asks again. The record stays the answer to the requests of others, who may
+// not have seen theirs yet.
+func (g *fileGiver) answer(ctx context.Context, r filesRequest, others []string) bool {
+	answer := filesAnswer{Ask: r.Ask, Also: others}
 	put := func() error {
 		text, err := json.Marshal(&answer)
 		if err != nil {
