@@ -97,7 +97,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 		changed: make(chan struct{}),
 	}
 	r.inTerm, r.endTerm = context.WithCancel(context.Background())
-	r.status.Run, r.status.Transport, r.status.Shards, r.status.Unfit = o.Spec.Run, o.Transport, map[string]int{}, map[string]string{}
+	r.status.Run, r.status.Lead, r.status.Transport, r.status.Shards, r.status.Unfit = o.Spec.Run, c.o.ID, o.Transport, map[string]int{}, map[string]string{}
 	if r.audit, err = openAudit(o.AuditFile); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}

@@ -72,4 +72,5 @@ type RunStatus struct {
 	// Unfit says of workers why they take no part, until they do or leave.
 	Unfit map[string]string `json:"unfit,omitempty"`
 	Out   string            `json:"out"`
+	Lead  string            `json:"lead,omitempty"` // the coordinator that leads it, or led it last
 }

@@ -57,7 +57,7 @@ func TestFetch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		stop, err := serveFiles(t.Context(), bus, dir, slog.New(slog.DiscardHandler))
+		stop, err := serveFiles(t.Context(), bus, "c-up", dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestFetchSlowly(t *testing.T) {
 			}
 			endRun(t, bus, run, job.StateDone)
 		}
-		stop, err := serveFiles(t.Context(), slowLine{bus, time.Minute, 0}, dir, slog.New(slog.DiscardHandler))
+		stop, err := serveFiles(t.Context(), slowLine{bus, time.Minute, 0}, "c-up", dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestFetchTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 			endRun(t, bus, "r-1", job.StateDone)
-			stop, err := serveFiles(t.Context(), slowLine{bus, put, 0}, dir, slog.New(slog.DiscardHandler))
+			stop, err := serveFiles(t.Context(), slowLine{bus, put, 0}, "c-up", dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,4 +241,44 @@ func TestFetchTogether(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFetchTakenOver gets the files of a run that another coordinator has taken over from the one that has it now: the first one, which
+// is there, too, has no results of it. When that one starts it leaves what the other gives alone.
+func TestFetchTakenOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		id, out := "r-1", t.TempDir()
+		if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: id, State: job.StateDone, Out: "/there", Lead: "c-second"}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, lead := range []string{"c-second", "c-first"} {
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(dir, "runs", id), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "runs", id, "of-"+lead), []byte(lead), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if lead == "c-first" {
+				if _, err := bus.Bucket(cluster.RunsBucket).Put(t.Context(), job.FilesPrefix+id, []byte(`{"ask":"another's","ready":true}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop, err := serveFiles(t.Context(), bus, lead, dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			<-time.After(time.Minute) // it has removed what an earlier life left
+		}
+		if _, err := bus.Bucket(cluster.RunsBucket).Get(t.Context(), job.FilesPrefix+id); err != nil {
+			t.Errorf("what the second coordinator gives is gone when the first one starts: %v", err)
+		}
+		for range 4 {
+			got, err := fetch(t.Context(), bus, id, out)
+			if err != nil || len(got.Files) != 1 || got.Files[0].Name != "of-c-second" {
+				t.Errorf("fetch gives %+v, %v; want the file of the second coordinator", got, err)
+			}
+		}
+	})
 }

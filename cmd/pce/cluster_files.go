@@ -55,6 +55,7 @@ type filesAnswer struct {
 // of the broker.
 type fileGiver struct {
 	bus  cluster.Bus
+	id   string // of the coordinator
 	dir  string // runs are in runs/<id> in it
 	log  *slog.Logger
 	asks chan filesRequest
@@ -67,12 +68,12 @@ type fileGiver struct {
 }
 
 // serveFiles answers requests for the files of runs below dir until stop is called or ctx
-// ends; cluster up calls it beside the coordinator. Messages that cannot be read are ignored,
+// ends; cluster up calls it beside the coordinator of that id. Messages that cannot be read are ignored,
 // and so are requests beyond the queue, since a client repeats its request until it is
 // answered.
-func serveFiles(ctx context.Context, bus cluster.Bus, dir string, log *slog.Logger) (stop func(), err error) {
+func serveFiles(ctx context.Context, bus cluster.Bus, id, dir string, log *slog.Logger) (stop func(), err error) {
 	g := &fileGiver{
-		bus: bus, dir: dir, log: log, asks: make(chan filesRequest, 16), ended: make(chan func()),
+		bus: bus, id: id, dir: dir, log: log, asks: make(chan filesRequest, 16), ended: make(chan func()),
 		given: map[string]map[string]time.Time{}, last: map[string]string{}, busy: map[string]bool{},
 	}
 	deaf, err := bus.Listen(filesAddress, func(message []byte) {
@@ -168,12 +169,19 @@ func (g *fileGiver) answered(ctx context.Context, r filesRequest, ok bool) {
 	g.tidy(ctx, r.Run)
 }
 
-// asked reports whether the owner of a run has made a request.
+// asked reports whether the owner of a run has made a request, which this coordinator is to answer.
 func (g *fileGiver) asked(ctx context.Context, r filesRequest) bool {
 	call, cancel := context.WithTimeout(ctx, job.PartingTime)
 	defer cancel()
 	rec, err := g.bus.Bucket(cluster.RunsBucket).Get(call, job.AsksPrefix+r.Run)
-	return err == nil && string(rec.Value) == r.Ask
+	return err == nil && string(rec.Value) == r.Ask && !g.takenOver(call, r.Run)
+}
+
+// takenOver reports whether another coordinator has led a run after this one. What lies here is then what this one had come to, and
+// lacks the results.
+func (g *fileGiver) takenOver(ctx context.Context, run string) bool {
+	r, _, err := job.GetRun(ctx, g.bus, run)
+	return err == nil && r.Lead != "" && r.Lead != g.id
 }
 
 // came takes note that a client has the files of a run, or has stopped waiting. The last of
@@ -309,7 +317,7 @@ func (g *fileGiver) sweep(ctx context.Context) {
 	}
 	for _, r := range records {
 		if run, ok := strings.CutPrefix(r.Key, job.FilesPrefix); ok {
-			if _, err := os.Stat(g.runDir(run)); err == nil {
+			if _, err := os.Stat(g.runDir(run)); err == nil && !g.takenOver(ctx, run) {
 				g.drop(ctx, run)
 			}
 		}

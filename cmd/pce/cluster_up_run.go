@@ -100,7 +100,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		defer still()
 		defer watchClients(ctx, filepath.Join(f.dir, seatsDir), f.workers+f.seats, to.seats, to.broker.Admit, log)()
 	}
-	quiet, err := serveFiles(ctx, bus, f.dir, log)
+	quiet, err := serveFiles(ctx, bus, id, f.dir, log)
 	if err != nil {
 		return err
 	}
