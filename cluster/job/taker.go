@@ -373,10 +373,9 @@ func (t *Taker) giveBack(d cluster.Delivery) {
 	}
 }
 
-// RequestCancel asks for the end of a run. One that is not being worked on is cancelled
-// at once, any other when its coordinator sees the request; the result says
-// whether it was the former. What pce train --cluster has uploaded for a run that it left goes at once, too.
-func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool, err error) {
+// RequestCancel asks for the end of a run. One that is not being worked on is cancelled at once, and its record gets that exit code, any
+// other when its coordinator sees the request; the result says which. What pce train --cluster has uploaded for a run that it left goes, too.
+func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (atOnce bool, err error) {
 	for {
 		r, revision, err := GetRun(ctx, bus, id)
 		if err != nil {
@@ -395,7 +394,7 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string) (atOnce bool
 		if r.State == StateRunning {
 			return false, nil
 		}
-		r.State = StateCancelled
+		r.State, r.Code = StateCancelled, code
 		value, err := json.Marshal(&r)
 		if err != nil {
 			return false, err

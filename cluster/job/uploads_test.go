@@ -215,7 +215,7 @@ func TestLedUploadsEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.cancelled {
-				if atOnce, err := RequestCancel(t.Context(), bus, "r-1"); !atOnce || err != nil {
+				if atOnce, err := RequestCancel(t.Context(), bus, "r-1", 130); !atOnce || err != nil {
 					t.Fatalf("cancel: %v, %v", atOnce, err)
 				}
 			}
@@ -247,7 +247,7 @@ func TestUploadsOfLeft(t *testing.T) {
 			if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateInterrupted}}); err != nil {
 				t.Fatal(err)
 			}
-			if atOnce, err := RequestCancel(t.Context(), bus, id); !atOnce || err != nil {
+			if atOnce, err := RequestCancel(t.Context(), bus, id, 130); !atOnce || err != nil {
 				t.Errorf("%s: cancelled %v, %v", id, atOnce, err)
 			}
 		}

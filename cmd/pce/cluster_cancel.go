@@ -28,7 +28,7 @@ func (a *app) clusterCancelCommand() *cobra.Command {
 			defer bus.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience)
 			defer cancel()
-			atOnce, err := job.RequestCancel(ctx, bus, args[0])
+			atOnce, err := job.RequestCancel(ctx, bus, args[0], exitInterrupted)
 			if err != nil {
 				return err
 			}

@@ -244,10 +244,14 @@ func TestCancel(t *testing.T) {
 		if id := <-running; id != "r-1" {
 			t.Fatalf("%s runs first", id)
 		}
-		if atOnce, err := job.RequestCancel(ctx, bus, "r-2"); !atOnce || err != nil {
+		if atOnce, err := job.RequestCancel(ctx, bus, "r-2", exitInterrupted); !atOnce || err != nil {
 			t.Errorf("queued: %v, %v", atOnce, err)
 		}
-		if atOnce, err := job.RequestCancel(ctx, bus, "r-1"); atOnce || err != nil {
+		// Who waits for it learns of it now, and not when its turn comes.
+		if err := (&submission{Run: "r-2"}).await(ctx, bus, io.Discard); err == nil || exitCode(err) != exitInterrupted || err.Error() != "run r-2 cancelled" {
+			t.Errorf("waiting for a queued run that was cancelled ends with %v", err)
+		}
+		if atOnce, err := job.RequestCancel(ctx, bus, "r-1", exitInterrupted); atOnce || err != nil {
 			t.Errorf("running: %v, %v", atOnce, err)
 		}
 		for _, id := range []string{"r-1", "r-2"} {
@@ -258,16 +262,16 @@ func TestCancel(t *testing.T) {
 		if id := <-running; id != "r-3" {
 			t.Errorf("then %s runs, want r-3", id)
 		}
-		if atOnce, err := job.RequestCancel(ctx, bus, "r-1"); !atOnce || err != nil {
+		if atOnce, err := job.RequestCancel(ctx, bus, "r-1", exitInterrupted); !atOnce || err != nil {
 			t.Errorf("cancelled: %v, %v", atOnce, err)
 		}
-		if _, err := job.RequestCancel(ctx, bus, "r-9"); !errors.Is(err, job.ErrNoRun) {
+		if _, err := job.RequestCancel(ctx, bus, "r-9", exitInterrupted); !errors.Is(err, job.ErrNoRun) {
 			t.Errorf("unknown: %v", err)
 		}
 		if err := job.PutRun(ctx, bus, &job.Record{RunStatus: cluster.RunStatus{Run: "r-8", State: job.StateDone}}); err != nil {
 			t.Error(err)
 		}
-		if _, err := job.RequestCancel(ctx, bus, "r-8"); !errors.Is(err, job.ErrNoRun) {
+		if _, err := job.RequestCancel(ctx, bus, "r-8", exitInterrupted); !errors.Is(err, job.ErrNoRun) {
 			t.Errorf("done: %v", err)
 		}
 		records, err := bus.Bucket(cluster.RunsBucket).List(ctx)
