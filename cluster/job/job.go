@@ -139,17 +139,13 @@ func (j *Job) Unchanged(context.Context) error {
 	return nil
 }
 
-// submitted returns an error that names files by the paths under which they were submitted, in
-// place of those under which Open has found them here.
-func (j *Job) submitted(err error) error {
-	if err == nil || len(j.opened) == 0 {
-		return err
-	}
+// Submitted returns a text with the paths under which files were submitted for those under which Open has found them here.
+func (j *Job) Submitted(text string) string {
 	var names []string
 	for _, local := range slices.Sorted(maps.Keys(j.opened)) {
 		names = append([]string{local, j.opened[local].Path}, names...) // longer ones before those that they begin with
 	}
-	return &submittedError{err, strings.NewReplacer(names...).Replace(err.Error())}
+	return strings.NewReplacer(names...).Replace(text)
 }
 
 // submittedError is an error with another text.
@@ -222,5 +218,8 @@ func (r *Runner) do(ctx context.Context, id string, text []byte) (err error) {
 		Log: NewLog(r.Log, r.Bus.Events(), id), Watch: r.Watch,
 	}
 	defer func() { err = errors.Join(err, l.Close(ctx, Over(ctx, err))) }()
-	return j.submitted(kind.Lead(ctx, l, j))
+	if err := kind.Lead(ctx, l, j); err != nil {
+		return &submittedError{err, j.Submitted(err.Error())}
+	}
+	return nil
 }

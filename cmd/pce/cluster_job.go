@@ -58,8 +58,9 @@ func (k trainKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 		}
 		written.Train.ShardRows = cfg.Train.ShardRows
 	}
-	c := &clusterTraining{app: k.app, Lead: l, cfg: cfg, written: written}
-	o := k.app.trainOptions(cfg)
+	a := k.app.telling(l, j)
+	c := &clusterTraining{app: a, Lead: l, cfg: cfg, written: written}
+	o := a.trainOptions(cfg)
 	if o.Config, err = written.YAML(); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	if err != nil {
 		return err
 	}
-	o, err := k.app.datasetOptions(&cfg.Data, nil)
+	o, err := k.app.telling(l, j).datasetOptions(&cfg.Data, nil)
 	if err != nil {
 		return job.Bad(j.ID, "%w", err)
 	}
@@ -94,6 +95,27 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
 		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Search: cfg.Job.Search, Result: result, Schedule: cfg.Job.Schedule, Profile: cfg.Job.Profile, Soft: cfg.Job.Soft, Unchanged: j.Unchanged,
 	})
+}
+
+// telling returns an app that tells what it has to tell, as warnings about rows, in the log of a run: the user who has submitted
+// the job does not see what its coordinator prints.
+func (a *app) telling(l *job.Lead, j *job.Job) *app {
+	own := *a
+	own.stderr = noteWriter{l, j}
+	return &own
+}
+
+// noteWriter writes lines to the log of a run.
+type noteWriter struct {
+	lead *job.Lead
+	job  *job.Job
+}
+
+func (w noteWriter) Write(lines []byte) (int, error) {
+	for line := range strings.Lines(string(lines)) {
+		w.lead.Log.Warn(w.job.Submitted(strings.TrimPrefix(strings.TrimSpace(line), "warning: ")))
+	}
+	return len(lines), nil
 }
 
 // jobLevels are the levels of quantiles that a config asks for.

@@ -303,6 +303,55 @@ func TestRowJobs(t *testing.T) {
 	}
 }
 
+// TestToldOfRows wants what may be wrong with the rows of a job in the log of its run, with the names under which they were submitted.
+func TestToldOfRows(t *testing.T) {
+	data := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(data, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	far := write("far.csv", "x,y\n"+strings.Repeat("0.5,1\n1.25,2\n-0.75,1.5\n", 30)+"-999999,1\n")
+	near := write("near.csv", strings.ReplaceAll(string(readFile(t, far)), "-999999", "0.25"))
+	model := trained(t, "data.train="+near)
+	c := newTestCluster(t, 1)
+	r := c.runner(t, t.TempDir())
+	for id, tc := range map[string]struct {
+		set  []string
+		want string
+	}{
+		"train":  {[]string{"data.train=" + far}, far + `: \"x\" has numbers such as -999999`},
+		"loglik": {[]string{"job.kind=loglik", "job.model=" + model, "job.data=" + write("part.csv", "x\n1\n")}, filepath.Join(data, "part.csv") + `: the header lacks \"y\"`},
+	} {
+		j, err := testApp().newJob(t.Context(), id, testConfig(t, tc.set...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range j.Files {
+			if err := j.Files[i].Upload(t.Context(), r.Bus.Blobs(), j.Files[i].Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := j.Encode(r.Bus.MaxPayload())
+		if err == nil {
+			err = r.Do(t.Context(), id, text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		if err := r.Bus.Events().Read(t.Context(), id, func(event []byte) bool { fmt.Fprintln(&log, string(event)); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(log.String(), `"level":"WARN","msg":"`+tc.want) {
+			t.Errorf("the log of %s lacks %s:\n%s", id, tc.want, &log)
+		}
+	}
+}
+
 // TestRefusedRows wants a job to end at the first worker that finds what no worker computes.
 func TestRefusedRows(t *testing.T) {
 	data := t.TempDir()
