@@ -391,7 +391,7 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (a
 		if _, err := runs.Put(ctx, CancelPrefix+id, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil {
 			return false, err
 		}
-		if r.State == StateRunning {
+		if r.State == StateRunning && !ledByNone(ctx, bus, id) {
 			return false, nil
 		}
 		r.State, r.Code = StateCancelled, code
@@ -411,6 +411,13 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (a
 			return false, err
 		}
 	}
+}
+
+// ledByNone reports whether no process leads a run of pce train --cluster: one that is killed leaves its record as it was.
+func ledByNone(ctx context.Context, bus cluster.Bus, id string) bool {
+	var h cluster.Holder
+	rec, err := bus.Bucket(cluster.LeadBucket).Get(ctx, cluster.LeadKey)
+	return (err == nil && json.Unmarshal(rec.Value, &h) == nil || errors.Is(err, cluster.ErrNoRecord)) && h.Run != id && strings.HasPrefix(id, LocalPrefix)
 }
 
 // cancelRequested reports whether a client asked for the end of a run.

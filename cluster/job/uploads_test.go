@@ -256,3 +256,29 @@ func TestUploadsOfLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestUploadsOfKilled cancels a run of pce train --cluster whose process was killed, which its record does not say: what it had uploaded goes
+// unless a process leads it.
+func TestUploadsOfKilled(t *testing.T) {
+	for led, want := range map[string]bool{"": true, "r-2": true, LocalPrefix + "r-1": false} {
+		synctest.Test(t, func(t *testing.T) {
+			bus, id := simnet.New(1, simnet.Faults{}).Host("c-up").Bus(), LocalPrefix+"r-1"
+			upload(t, bus, ledPrefix+id, "left")
+			if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateRunning}}); err != nil {
+				t.Fatal(err)
+			}
+			if led != "" {
+				holder, err := json.Marshal(cluster.Holder{ID: "c-1", Run: led})
+				if err == nil {
+					_, err = bus.Bucket(cluster.LeadBucket).Put(t.Context(), cluster.LeadKey, holder)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if atOnce, err := RequestCancel(t.Context(), bus, id, 130); atOnce != want || err != nil || has(t, bus, "left") == want {
+				t.Errorf("led %q: cancelled %v, %v, uploads there %v; want %v", led, atOnce, err, has(t, bus, "left"), want)
+			}
+		})
+	}
+}
