@@ -187,14 +187,14 @@ func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err err
 // lead trains on the workers, and records with the broker how the run ended: done, cancelled,
 // interrupted or failed. The record is written in a time of its own, as ctx may have ended, and
 // only if the run had begun. One that cannot be written is a warning, since the run's directory
-// says the same.
+// says the same. What a run that had not begun has uploaded is removed, as it has no record by which it could be cancelled.
 func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Result, error) {
 	c.forgetCancel(ctx)
 	watched, stop := job.WatchCancel(ctx, c.Bus, c.ID)
 	defer stop()
 	res, err := c.train(watched, o)
 	record, began := job.Record{RunStatus: c.Status()}, c.Began()
-	err = errors.Join(err, c.Close(watched, job.Over(watched, err)))
+	err = errors.Join(err, c.Close(watched, !began && !errors.Is(err, cluster.ErrUnreachable) || job.Over(watched, err)))
 	switch {
 	case err == nil:
 		record.State = job.StateDone

@@ -253,6 +253,38 @@ func TestChangedTraining(t *testing.T) {
 	}
 }
 
+// TestLeftWhileWaiting stops a run that waits for another one: it has no record by which it could be cancelled, so what it has uploaded is
+// removed at once.
+func TestLeftWhileWaiting(t *testing.T) {
+	cfg := testConfig(t, imageFiles(t, t.TempDir())...)
+	c := newTestCluster(t, 1)
+	r := c.runner(t, t.TempDir())
+	if _, err := r.Bus.Bucket(cluster.LeadBucket).Create(t.Context(), cluster.LeadKey, []byte(`{"id":"c-2","run":"another"}`)); err != nil {
+		t.Fatal(err)
+	}
+	uploaded := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waits := onLine{"another run has the cluster", func() {
+		cancel()
+		list, err := r.Bus.Bucket(cluster.RunsBucket).List(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		uploaded = len(list)
+	}}
+	if _, err := testTraining(r, cfg, slog.New(slog.NewTextHandler(waits, nil))).lead(ctx, testApp().trainOptions(cfg)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the end of the context", err)
+	}
+	left, err := r.Bus.Bucket(cluster.RunsBucket).List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uploaded != 1 || len(left) != 0 {
+		t.Errorf("%d notes of uploads while it waits, and %d records when it has left; want 1 and none", uploaded, len(left))
+	}
+}
+
 // onLine is a log that does something after a line.
 type onLine struct {
 	text string
