@@ -24,7 +24,7 @@ import (
 // statusInterval is the time between two pictures of a live table.
 const statusInterval = time.Second
 
-// shownJobs bounds the jobs of the table; JSON has them all.
+// shownJobs bounds the jobs of the queue in the table, and the runs that pce train --cluster has led; JSON has them all.
 const shownJobs = 20
 
 // clusterStatus is what cluster status prints. Run, Epoch and what else belongs
@@ -147,8 +147,33 @@ func describeCluster(members []cluster.Member, lead *cluster.Holder, jobs []job.
 		}
 	}
 	slices.SortFunc(s.Workers, func(a, b workerStatus) int { return strings.Compare(a.ID, b.ID) })
-	slices.SortFunc(s.Jobs, func(a, b job.Record) int { return strings.Compare(a.Run, b.Run) }) // ids begin with the time
+	slices.SortFunc(s.Jobs, older)
 	return s
+}
+
+// older orders runs, the oldest first: ids of the queue begin with the time. Behind them are those that pce train --cluster has led, by
+// when that was last, as their ids tell the directory.
+func older(a, b job.Record) int {
+	switch {
+	case isLed(b) && !isLed(a):
+		return -1
+	case isLed(a) && !isLed(b):
+		return 1
+	case isLed(a):
+		return cmp.Or(cmp.Compare(a.Term.Fence, b.Term.Fence), strings.Compare(a.Run, b.Run))
+	}
+	return strings.Compare(a.Run, b.Run)
+}
+
+func isLed(r job.Record) bool { return strings.HasPrefix(r.Run, job.LocalPrefix) }
+
+// newest are the last of the runs of the queue and of the others, so that neither hide the others.
+func newest(jobs []job.Record) []job.Record {
+	at := slices.IndexFunc(jobs, isLed)
+	if at < 0 {
+		at = len(jobs)
+	}
+	return slices.Concat(jobs[max(0, at-shownJobs):at], jobs[max(at, len(jobs)-shownJobs):])
 }
 
 // latestRun is the run that has the lead, or else the one that was last heard
@@ -198,7 +223,7 @@ func (s *clusterStatus) table() string {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", oneLine(w.ID), oneLine(w.Device), w.Shards, w.Threads, oneLine(w.Host), w.PID, note)
 	}
-	jobs := s.Jobs[max(0, len(s.Jobs)-shownJobs):]
+	jobs := newest(s.Jobs)
 	if len(jobs) > 0 {
 		fmt.Fprintf(t, "\nRUN\tNAME\tKIND\tSTATE\tEPOCH\tSTEP\tERROR\n")
 	}

@@ -98,6 +98,22 @@ func TestStatusShape(t *testing.T) {
 	}
 }
 
+// TestStatusOfMany lists the newest jobs of the queue and the runs that pce train --cluster led last, however many there are of either.
+func TestStatusOfMany(t *testing.T) {
+	var jobs []job.Record
+	for i := range 50 {
+		jobs = append(jobs,
+			job.Record{RunStatus: cluster.RunStatus{Run: fmt.Sprintf("2026-%02d", i), State: job.StateQueued}},
+			job.Record{RunStatus: cluster.RunStatus{Run: fmt.Sprintf("%s%02d", job.LocalPrefix, 49-i), State: job.StateInterrupted, Term: cluster.Term{Fence: uint64(1 + i)}}})
+	}
+	table := describeCluster(nil, nil, jobs, nil).table()
+	for id, want := range map[string]bool{"2026-49": true, "2026-30": true, "2026-29": false, "train-00": true, "train-19": true, "train-20": false, "and 60 older ones": true} {
+		if strings.Contains(table, "\n"+id) != want {
+			t.Errorf("%s is shown %v, want %v, in\n%s", id, !want, want, table)
+		}
+	}
+}
+
 // TestWatchStatus draws twice and wants the first picture erased, with the rows that its lines take on a narrow terminal.
 func TestWatchStatus(t *testing.T) {
 	for columns, rows := range map[int]int{0: 3, 200: 3, 20: 5} {
