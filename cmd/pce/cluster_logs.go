@@ -13,6 +13,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 // quietTime without an event makes a follower look whether its run has ended.
@@ -36,6 +37,8 @@ type follower struct {
 	bus cluster.Bus
 	run string
 	w   io.Writer
+	// notes is told when the broker does not answer, and when it does.
+	notes io.Writer
 }
 
 // print prints events until the run has ended. The end is that of the run, if an
@@ -43,6 +46,7 @@ type follower struct {
 func (f *follower) print(parent context.Context) (end *job.RunEnd, err error) {
 	parent, stop := endWithStorage(parent, f.bus)
 	defer stop()
+	defer tellAbsence(parent, f.bus, f.notes)()
 	ctx, cancel := context.WithCancelCause(parent)
 	var heard atomic.Bool
 	watched := make(chan struct{})
@@ -76,6 +80,26 @@ func (f *follower) print(parent context.Context) (end *job.RunEnd, err error) {
 		return end, nil
 	}
 	return end, err
+}
+
+// tellAbsence says when the broker does not answer, as what follows a run waits for it however long that takes, and when it answers, until
+// stop is called.
+func tellAbsence(ctx context.Context, bus cluster.Bus, w io.Writer) (stop func()) {
+	away := false
+	return periodic.Start(ctx, statusInterval, func(ctx context.Context) {
+		call, end := context.WithTimeout(ctx, brokerPatience)
+		_, err := bus.Bucket(cluster.LeadBucket).Get(call, cluster.LeadKey)
+		end()
+		now := errors.Is(err, cluster.ErrUnreachable)
+		if now == away || ctx.Err() != nil {
+			return
+		}
+		text := "the broker answers"
+		if away = now; away {
+			text = "the broker does not answer; waiting for it"
+		}
+		_ = tell(w, "note: %s", text) // who cannot write it finds that out with the events
+	})
 }
 
 // listening waits, and reports whether events may still come. The event of the
@@ -117,7 +141,7 @@ func (a *app) clusterLogsCommand() *cobra.Command {
 			if !follow {
 				return printEvents(cmd.Context(), bus, args[0], a.stdout)
 			}
-			_, err = (&follower{bus: bus, run: args[0], w: a.stdout}).print(cmd.Context())
+			_, err = (&follower{bus: bus, run: args[0], w: a.stdout, notes: a.stderr}).print(cmd.Context())
 			if cmd.Context().Err() != nil {
 				return nil // that is how people end it
 			}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,7 +169,7 @@ func TestLogs(t *testing.T) {
 			say("r-1", "after the end")
 		}()
 		b.Reset()
-		end, err := (&follower{bus: bus, run: "r-1", w: &b}).print(t.Context())
+		end, err := (&follower{bus: bus, run: "r-1", w: &b, notes: io.Discard}).print(t.Context())
 		if err != nil || end == nil || end.Code != 3 || strings.Count(b.String(), "\n") != 3 || !strings.Contains(b.String(), "tw o\n") {
 			t.Errorf("to the end: %q, %v, %v", &b, end, err)
 		}
@@ -177,14 +179,58 @@ func TestLogs(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if end, err := (&follower{bus: bus, run: "r-2", w: &b}).print(t.Context()); err != nil || end != nil {
+		if end, err := (&follower{bus: bus, run: "r-2", w: &b, notes: io.Discard}).print(t.Context()); err != nil || end != nil {
 			t.Errorf("an end that was not told: %v, %v", end, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		advance(t, bus, "r-3", 1)
-		if _, err := (&follower{bus: bus, run: "r-3", w: &b}).print(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := (&follower{bus: bus, run: "r-3", w: &b, notes: io.Discard}).print(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("interrupted: %v", err)
+		}
+	})
+}
+
+// absentBus is a bus whose broker may be away.
+type absentBus struct {
+	cluster.Bus
+	away *atomic.Bool
+}
+
+type absentBucket struct{ cluster.Bucket }
+
+func (b absentBus) Bucket(name string) cluster.Bucket {
+	if b.away.Load() {
+		return absentBucket{b.Bus.Bucket(name)}
+	}
+	return b.Bus.Bucket(name)
+}
+
+func (absentBucket) Get(context.Context, string) (cluster.Record, error) {
+	return cluster.Record{}, fmt.Errorf("%w: no answer", cluster.ErrUnreachable)
+}
+
+// TestFollowAbsent wants who follows a run to be told when the broker goes away, once, and when it is there.
+func TestFollowAbsent(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		endRun(t, bus, "r-1", job.StateRunning)
+		var notes bytes.Buffer
+		var away atomic.Bool
+		ended := make(chan error)
+		go func() {
+			_, err := (&follower{bus: absentBus{bus, &away}, run: "r-1", w: io.Discard, notes: &notes}).print(t.Context())
+			ended <- err
+		}()
+		for _, now := range []bool{false, true, false} {
+			away.Store(now)
+			<-time.After(10 * time.Second)
+		}
+		endRun(t, bus, "r-1", job.StateDone)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if want := "note: the broker does not answer; waiting for it\nnote: the broker answers\n"; notes.String() != want {
+			t.Errorf("notes are %q, want %q", notes.String(), want)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func TestStorageWatch(t *testing.T) {
 		advance(t, bus, "r-1", 1)
 		waiting := map[string]func() error{
 			"logs": func() error {
-				_, err := (&follower{bus: bus, run: "r-1", w: new(bytes.Buffer)}).print(t.Context())
+				_, err := (&follower{bus: bus, run: "r-1", w: new(bytes.Buffer), notes: io.Discard}).print(t.Context())
 				return err
 			},
 			"workers": func() error {

@@ -201,7 +201,7 @@ func uploadMissing(ctx context.Context, bus cluster.Bus, j *job.Job, all bool) (
 func (s *submission) await(ctx context.Context, bus cluster.Bus, w io.Writer) error {
 	out := &lockedWriter{w: w}
 	stop := reportProgress(ctx, bus, s.Run, out)
-	_, err := (&follower{bus: bus, run: s.Run, w: out}).print(ctx)
+	_, err := (&follower{bus: bus, run: s.Run, w: out, notes: out}).print(ctx)
 	stop()
 	if err != nil {
 		return fmt.Errorf("%w; run %s continues, pce cluster logs -f %s follows it", err, s.Run, s.Run)
