@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // pageServer serves the gallery, and returns its address.
@@ -465,6 +469,61 @@ func TestBrowserToken(t *testing.T) {
 	p.eval(`JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML, document.getElementById("token").value])`, &kept)
 	if strings.Contains(kept, "s3cret") {
 		t.Errorf("the page keeps the token: %s", kept)
+	}
+}
+
+// relabelled opens tables of one column, whose labels the file lists.
+type relabelled struct{ gallery }
+
+func (relabelled) Open(_ context.Context, path string) (Model, error) {
+	text, err := os.ReadFile(path)
+	labels := strings.Split(string(text), ",")
+	return &painter{&dataset.Schema{Columns: []dataset.Column{{Name: "colour", Categories: len(labels), Labels: labels}}}}, err
+}
+
+// TestBrowserReload replaces a model while its page is open: codes of an answer are read by the labels of the version that gave it, and the
+// form follows.
+func TestBrowserReload(t *testing.T) {
+	b := startBrowser(t)
+	path := filepath.Join(t.TempDir(), "model")
+	write := func(labels string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(labels), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("red,blue")
+	s, err := New(Options{Loader: relabelled{}, Models: []Source{{Name: "m", Path: path}}, Hosts: LoopbackHosts, MaxQueueDelay: -1, ReloadEvery: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	p := b.open(t, h.URL+"/", 900, 700)
+	const form = `!document.getElementById("ask").disabled && document.querySelectorAll("#cell-0 option").length === %d`
+	p.wait(fmt.Sprintf(form, 3))
+	for i, labels := range []string{"red,blue", "blue,green,red", "green,red"} {
+		if i > 0 {
+			write(labels)
+			for version := ""; version != strconv.Itoa(i+1); <-time.After(time.Millisecond) {
+				info, err := s.describe(t.Context(), "m", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				version = info.Versions[0]
+			}
+		}
+		if got, want := p.ask("mpe"), strings.Split(labels, ",")[1]; !strings.Contains(got, "\n"+want) {
+			t.Errorf("the second label of %s is shown as %s", labels, got)
+		}
+		p.wait(fmt.Sprintf(form, 1+len(strings.Split(labels, ","))))
 	}
 }
 

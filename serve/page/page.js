@@ -65,6 +65,7 @@ async function look() {
       live.update(index, metrics, performance.now());
       health(ready ? "ready" : "not ready", ready ? "good" : "");
       await offer(index);
+      await renew(index.find((m) => m.name === about?.name)?.version);
     } catch (err) {
       health(err instanceof api.Refusal ? err.message : "no answer from the server", "bad");
     }
@@ -90,12 +91,15 @@ async function choose() {
   if (!name) return;
   try {
     const got = await authorized(() => api.metadata(name));
-    if (find("model").value !== name) return;
-    about = got;
+    if (find("model").value === name) describe(got);
   } catch (err) {
     problem(err.message);
-    return;
   }
+}
+
+// describe makes the form of the chosen model, with a row that is empty.
+function describe(model) {
+  about = model;
   evidence.model(about);
   const columns = evidence.columns.length;
   find("about").textContent = about.image ? `Images of ${about.image[0]} × ${about.image[1]} pixels.` : `Rows of ${columns} ${columns === 1 ? "column" : "columns"}.`;
@@ -104,6 +108,33 @@ async function choose() {
   find("draw").hidden = !about.queries.some((q) => q.name === "sample");
   find("ask").disabled = find("draw").disabled = find("clear").disabled = false;
   find("answer").replaceChildren(element("p", { class: "soft empty" }, "The answer appears here."));
+}
+
+// renew reads the metadata anew where another version of the chosen model is served, whose columns and labels may be others. The form and
+// what was entered stay if they are not.
+async function renew(version) {
+  const before = about;
+  if (!version || !before || version === before.versions[0]) return;
+  const got = await authorized(() => api.metadata(before.name));
+  if (about !== before) return; // another model was chosen meanwhile
+  const form = (m) => JSON.stringify([m.columns, m.image, m.queries]);
+  if (form(got) === form(before)) {
+    about = got;
+    return;
+  }
+  const chosen = find("query").value;
+  describe(got);
+  if (!got.queries.some((q) => q.name === chosen)) return;
+  find("query").value = chosen;
+  parameters();
+}
+
+// infer asks the chosen model, and returns the answer with what the version is that gave it.
+async function infer(asked) {
+  const model = about;
+  const answer = await authorized(() => api.infer(model.name, asked));
+  if (about === model) await renew(answer.model_version);
+  return [answer, about?.name === model.name ? about : model];
 }
 
 const query = () => about.queries.find((q) => q.name === find("query").value);
@@ -191,9 +222,9 @@ async function ask(event) {
   find("ask").disabled = true;
   try {
     if (evidence.problem()) throw new Error(evidence.problem());
-    const [model, asked, row, name] = [about, request(), [...evidence.cells], find("query").selectedOptions[0].textContent];
+    const [asked, row, name] = [request(), [...evidence.cells], find("query").selectedOptions[0].textContent];
     const from = performance.now();
-    const answer = await authorized(() => api.infer(model.name, asked));
+    const [answer, model] = await infer(asked);
     panel.replaceChildren(...answerNodes(answer, model, row, asked, name, (performance.now() - from) / 1000, api.curl(model.name, asked)));
   } catch (err) {
     problem(err.message);
@@ -206,7 +237,7 @@ async function ask(event) {
 // draw takes a row of the model as evidence.
 async function draw() {
   try {
-    const answer = await authorized(() => api.infer(about.name, { parameters: { query: "sample", n_samples: 1 } }));
+    const [answer] = await infer({ parameters: { query: "sample", n_samples: 1 } });
     evidence.setNumbers(numbers(answer.outputs[0]));
   } catch (err) {
     problem(err.message);
