@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode"
 
 	"github.com/pce-engine/pce/forest"
 )
@@ -21,7 +22,7 @@ const (
 )
 
 // isBinary: the mark "binf", or a learner record that is followed by the name of an
-// objective, which is short and has a colon or is known.
+// objective, which is short and known, or words with colons between them.
 func isBinary(head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("binf"))
 	if len(head) < learnerBytes+8 {
@@ -31,8 +32,22 @@ func isBinary(head []byte) bool {
 	if n == 0 || n > 64 || uint64(len(head)) < learnerBytes+8+n {
 		return false
 	}
-	_, err := find(string(head[learnerBytes+8:][:n]))
-	return err == nil || bytes.ContainsRune(head[learnerBytes+8:][:n], ':')
+	name := head[learnerBytes+8:][:n]
+	_, err := find(string(name))
+	return err == nil || bytes.ContainsRune(name, ':') && areWords(name)
+}
+
+// areWords reports whether text is words with colons between them. The numbers of other files may have a colon anywhere.
+func areWords(text []byte) bool {
+	for word := range bytes.SplitSeq(text, []byte(":")) {
+		other := func(c rune) bool {
+			return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '-'
+		}
+		if len(word) == 0 || bytes.ContainsFunc(word, other) {
+			return false
+		}
+	}
+	return true
 }
 
 // bytesReader reads records and remembers the first fault.

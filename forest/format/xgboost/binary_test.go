@@ -43,3 +43,21 @@ func TestBinaryBestTrees(t *testing.T) {
 		}
 	}
 }
+
+// TestBinaryRecognised: an old binary file is told by the name of its objective, also by one that is refused later, and not by numbers
+// that have a colon's byte where the name would be.
+func TestBinaryRecognised(t *testing.T) {
+	for name, want := range map[string]bool{
+		"binary:logistic": true, "gpu:reg:linear": true, "mine:of_5-b": true,
+		"$:\x00\x00": false, "a:": false, ":b": false, "a::b": false, "a:b\x00": false, "a:é": false, "linear": false, ":": false,
+	} {
+		file := binary.LittleEndian.AppendUint64(make([]byte, learnerBytes), uint64(len(name)))
+		file = append(file, name...)
+		if got := isBinary(file); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+		if got := isBinary(append([]byte("binf"), file...)); got != want {
+			t.Errorf("binf and %q: %v, want %v", name, got, want)
+		}
+	}
+}
