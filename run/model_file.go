@@ -1,12 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"strings"
 
 	"github.com/pce-engine/pce/circuit/format"
@@ -74,9 +76,21 @@ func InFile(path string, err error) error {
 	return &fileError{path, err}
 }
 
+// readOnce returns the error about a model that is not a file on disk, such as a pipe, for callers that open it more than once: its
+// bytes are gone by then, and opening a pipe waits for another writer. It is nil for what can be opened anew.
+func readOnce(path string) error {
+	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode().IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: not a regular file, and it is read more than once here; write the model to a file", format.ErrModel, path)
+}
+
 // TellForest reports whether the file at path is a forest. An error says that it is
-// neither a forest nor a circuit that can be opened.
+// neither a forest nor a circuit that can be opened, or a pipe: who calls this opens the file later.
 func TellForest(path string) (bool, error) {
+	if err := readOnce(path); err != nil {
+		return false, err
+	}
 	if _, ok := forests.Recognise(path); ok {
 		return true, nil
 	}
@@ -106,8 +120,8 @@ func OpenAnyFor(how How, path string, opts compile.Options) (*Blueprint, *forest
 	}
 	b, err := OpenModelFor(how, path, opts)
 	var unknown *format.UnknownError
-	if errors.As(err, &unknown) {
-		return nil, nil, neither(path, unknown)
+	if errors.As(err, &unknown) { // of a pipe it may be a forest, which was not looked for
+		return nil, nil, cmp.Or(readOnce(path), neither(path, unknown))
 	}
 	return b, nil, err
 }
@@ -122,7 +136,7 @@ func neither(path string, circuits *format.UnknownError) error {
 func OpenForest(path string) (*forest.Forest, error) {
 	f, err := forests.Open(path)
 	var unknown *forests.UnknownError
-	if errors.As(err, &unknown) {
+	if errors.As(err, &unknown) && readOnce(path) == nil {
 		if m, circuit := format.Open(path); circuit == nil {
 			m.Close()
 			return nil, fmt.Errorf("%w: %s: a circuit, which has no trees; ask it with pce query", forests.ErrModel, path)

@@ -68,14 +68,14 @@ func decodeFile(b []byte) (f *forest.Forest, err error) {
 // Recognise returns the name of the format of the file at path, told by its first
 // bytes, and false if no registered format recognises it or it cannot be read.
 func Recognise(path string) (string, bool) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return "", false // opening a pipe waits for its writer, and what was read of it would be lost
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", false
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", false // what was read of a pipe would be lost
-	}
 	head, err := io.ReadAll(io.LimitReader(f, HeadBytes))
 	if err != nil {
 		return "", false
