@@ -356,7 +356,16 @@ func list[T any](p *printer, key string, xs []T, text func(T) string) {
 func integerText(x int32) string { return strconv.Itoa(int(x)) }
 
 func (p *printer) model(f *forest.Forest, o objective, bases []float32, trees []tree) {
-	p.text(`{"learner":{"attributes":{},`)
+	vector := slices.ContainsFunc(trees, func(t tree) bool { return t.vector > 0 })
+	round := f.Outputs // trees of a round, as is written
+	if vector {
+		round = 1
+	}
+	p.text(`{"learner":{"attributes":{`)
+	if f.BestTrees > 0 && f.BestTrees%round == 0 { // XGBoost's interface for scikit-learn predicts with no more trees
+		p.text(`"best_iteration":"%d"`, f.BestTrees/round-1)
+	}
+	p.text("},")
 	list(p, "feature_names", f.Names, quote)
 	p.text(`,"feature_types":[],"gradient_booster":`)
 	p.booster(f, trees)
@@ -365,7 +374,7 @@ func (p *printer) model(f *forest.Forest, o objective, bases []float32, trees []
 	if o.classes < 0 {
 		classes, targets = f.Outputs, 1
 	}
-	if vector := slices.ContainsFunc(trees, func(t tree) bool { return t.vector > 0 }); vector {
+	if vector {
 		version = []int32{2, 1, 0}
 	}
 	if len(bases) > 1 {

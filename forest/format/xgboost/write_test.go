@@ -130,6 +130,32 @@ func TestWriteRounds(t *testing.T) {
 	}
 }
 
+// TestWriteBest: the trees that early stopping found to be best are those of what is written, whose rounds have a tree for each output,
+// or one for all. Those of no whole round are not said.
+func TestWriteBest(t *testing.T) {
+	six := formattest.Example() // of two outputs
+	for len(six.Trees) < 6 {
+		six.Trees = append(six.Trees, six.Trees[0])
+	}
+	three := vectors()
+	three.Trees = append(three.Trees, three.Trees[0], three.Trees[0])
+	for _, tt := range []struct {
+		f          *forest.Forest
+		best, want int
+	}{{six, 4, 4}, {six, 6, 6}, {six, 3, 0}, {six, 0, 0}, {three, 1, 1}, {three, 2, 2}, {linear(), 0, 0}} {
+		tt.f.BestTrees = tt.best
+		doc := written(t, tt.f)
+		for name, read := range map[string]func() (*forest.Forest, error){
+			"JSON":   func() (*forest.Forest, error) { return JSON.Decode(doc) },
+			"UBJSON": func() (*forest.Forest, error) { return UBJSON.Decode(ubjson(t, doc)) },
+		} {
+			if got, err := read(); err != nil || got.BestTrees != tt.want {
+				t.Errorf("%s: best after %d of %d trees, read as %d, %v; want %d", name, tt.best, len(tt.f.Trees), got.BestTrees, err, tt.want)
+			}
+		}
+	}
+}
+
 // TestWriteMixed: a forest in which some leaves have one number and others all is refused, whichever come first.
 func TestWriteMixed(t *testing.T) {
 	f := vectors()
