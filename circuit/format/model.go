@@ -12,7 +12,7 @@ import (
 type Model struct {
 	Graph *circuit.Graph
 	Meta  map[string]string // the caller's strings; nil if there are none
-	Names []string          // of the variables; nil if the format has none
+	Names []string          // of the variables, empty for one without; nil if the format has none
 	// Unchecked says that the file should have a checksum and is of a version
 	// without one: damage to its parameters need not show.
 	Unchecked bool

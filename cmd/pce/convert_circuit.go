@@ -37,19 +37,18 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 	}
 	defer m.Close()
 	var names, labelled []string
+	named := false
 	for i := range schema.Columns {
 		c := &schema.Columns[i]
 		if c.Scale != 0 || c.Edges != nil {
 			return fmt.Errorf("%w: %s: %s is stored scaled or in bins, which the format cannot say; convert a circuit over numbers as they are", format.ErrModel, in, schema.ColumnName(i))
 		}
-		if c.Name != "" {
-			names = append(names, c.Name)
-		}
+		names, named = append(names, c.Name), named || c.Name != ""
 		if c.Labels != nil {
 			labelled = append(labelled, schema.ColumnName(i))
 		}
 	}
-	if len(names) == len(schema.Columns) {
+	if named {
 		m.Names = names
 	}
 	var lost []string
@@ -69,6 +68,9 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 	}
 	if len(labelled) > 0 { // as no format has
 		lost = append(lost, "the texts of the categories of "+strings.Join(labelled, ", "))
+	}
+	for _, mark := range schema.Missing { // a number like others then, with a probability of its own
+		lost = append(lost, fmt.Sprintf("that %q marks missing cells", mark))
 	}
 	if len(lost) > 0 {
 		return a.tell("note: %s does not keep %s", out.path, strings.Join(lost, ", "))

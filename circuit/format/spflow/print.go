@@ -44,6 +44,7 @@ type printer struct {
 	*bufio.Writer
 	*units.Circuit
 	names []string
+	made  int // of the names, for variables without one beside others that have one
 	err   error
 }
 
@@ -52,11 +53,17 @@ func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &printer{Writer: bufio.NewWriter(w), Circuit: c, names: m.Names}
-	if p.names == nil {
-		for v := range p.Graph.NumVars {
-			p.names = append(p.names, "V"+strconv.Itoa(v))
+	p := &printer{Writer: bufio.NewWriter(w), Circuit: c}
+	for v := range p.Graph.NumVars {
+		name := "V" + strconv.Itoa(v)
+		switch {
+		case m.Names == nil:
+		case m.Names[v] == "":
+			p.made++
+		default:
+			name = m.Names[v]
 		}
+		p.names = append(p.names, name)
 	}
 	seen := map[string]bool{}
 	for _, name := range p.names {
@@ -82,6 +89,9 @@ func (p *printer) end(m *format.Model) (lost []string, err error) {
 	p.WriteString("\n# " + strings.Join(p.names, ";") + "\n")
 	if p.err != nil {
 		return nil, fmt.Errorf("%w: %w", format.ErrModel, p.err)
+	}
+	if p.made > 0 {
+		lost = append(lost, fmt.Sprintf("that %d of the variables have no name, in place of which it has V and their number", p.made))
 	}
 	for key := range m.Meta {
 		lost = append(lost, "the string "+strconv.Quote(key))

@@ -176,6 +176,13 @@ func TestPrintLost(t *testing.T) {
 	if lost, err := spflow.Print(io.Discard, m); err != nil || !slices.Equal(lost, []string{`the string "a"`, `the string "b"`}) {
 		t.Errorf("lost %q, %v", lost, err)
 	}
+	m.Meta, m.Names = nil, slices.Clone(m.Names)
+	m.Names[0] = ""
+	want := "that 1 of the variables have no name, in place of which it has V and their number"
+	var b bytes.Buffer
+	if lost, err := spflow.Print(&b, m); err != nil || !slices.Equal(lost, []string{want}) || !strings.Contains(b.String(), "\n# V0;"+m.Names[1]) {
+		t.Errorf("lost %q, %v: %s", lost, err, &b)
+	}
 }
 
 // TestPrintBlocks writes circuits of blocks of units, of which each is a node of the text.
