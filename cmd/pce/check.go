@@ -204,6 +204,9 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 		return nil, err
 	}
 	defer m.Close()
+	if m.Unchecked {
+		noteUnchecked(a.stderr, f.model)
+	}
 	if err := codesOnly(schema); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 		return err
 	}
 	defer m.Close()
+	if m.Unchecked {
+		noteUnchecked(a.stderr, in)
+	}
 	var names, labelled []string
 	named := false
 	for i := range schema.Columns {

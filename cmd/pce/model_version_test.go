@@ -60,7 +60,8 @@ func TestEarlierModelFile(t *testing.T) {
 		}
 		return out.String(), errs.String()
 	}
-	for _, args := range [][]string{{"query", "loglik", "--data", "builtin:random?rows=20&vars=16&categories=4", "--model"}, {"info"}} {
+	const rows = "builtin:random?rows=20&vars=16&categories=4"
+	for _, args := range [][]string{{"query", "loglik", "--data", rows, "--model"}, {"info"}, {"check", "--data", rows}} {
 		old, note := ask("old.safetensors", args...)
 		same, none := ask("run/model.safetensors", args...)
 		if want := "note: old.safetensors is of an earlier version, without a checksum"; strings.Count(note, want) != 1 || none != "" {
@@ -69,6 +70,10 @@ func TestEarlierModelFile(t *testing.T) {
 		if args[0] == "query" && old != same {
 			t.Errorf("answers %q, want %q", old, same)
 		}
+	}
+	_, note := ask("copy.jpc", "convert", "old.safetensors")
+	if want := "note: old.safetensors is of an earlier version, without a checksum"; strings.Count(note, want) != 1 {
+		t.Errorf("convert: notes %q, want %q once", note, want)
 	}
 	damaged, err := os.ReadFile("run/model.safetensors")
 	if err != nil {
