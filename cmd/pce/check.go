@@ -111,6 +111,9 @@ must be that of its operators computed in Go, one row per cycle.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.model = args[0]
+			if err := hw.only(cmd, target); err != nil {
+				return err
+			}
 			is, err := run.TellForest(f.model)
 			if err != nil {
 				return err
@@ -158,9 +161,6 @@ must be that of its operators computed in Go, one row per cycle.`,
 
 // checkTarget checks hardware or the paths of programs.
 func (a *app) checkTarget(cmd *cobra.Command, f *queryFlags, hw *rtlFlags, target, simulator, expected string) (*checkResult, error) {
-	if err := hw.only(cmd, target); err != nil {
-		return nil, err
-	}
 	switch target {
 	case "":
 		return a.check(cmd.Context(), f, expected)
