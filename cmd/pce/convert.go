@@ -33,7 +33,7 @@ circuit that the format cannot express is refused with the reason.`,
 				if err := a.checkOutput(cmd.Context(), &out, args[0]); err != nil {
 					return err
 				}
-				return a.convertCircuit(args[0], &out)
+				return ofKind(args[0], false, a.convertCircuit(args[0], &out))
 			}
 			if !out.stdout() && !strings.HasSuffix(strings.ToLower(out.path), ".json") {
 				return usagef("%s: a forest is written to a file that ends in .json, a circuit to one that ends in .spn, .bin, .bspn or .jpc", out.path)
@@ -43,7 +43,7 @@ circuit that the format cannot express is refused with the reason.`,
 			}
 			f, err := run.OpenForest(args[0])
 			if err != nil {
-				return err
+				return ofKind(args[0], true, err)
 			}
 			err = a.output(&out, func(w io.Writer, _ string) error { return xgboost.Write(w, f) })
 			if err != nil {
@@ -54,4 +54,18 @@ circuit that the format cannot express is refused with the reason.`,
 	}
 	c.Flags().BoolVar(&out.force, "force", false, "replace OUT if there is such a file")
 	return c
+}
+
+// ofKind returns err, or where the model in the file is a circuit and not a forest, or the reverse, which endings it is written under.
+func ofKind(in string, forest bool, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch is, failed := run.TellForest(in); {
+	case failed != nil || is == forest:
+		return err
+	case is:
+		return usagef("%s is a decision forest, which is written to a file that ends in .json, or to -", in)
+	}
+	return usagef("%s is a circuit, which is written to a file that ends in .spn, .bin, .bspn or .jpc", in)
 }
