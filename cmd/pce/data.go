@@ -70,6 +70,22 @@ func (a *app) loadDataConfig(flags *configFlags) (*configs.Config, error) {
 	return cfg, err
 }
 
+// loadRowsConfig is loadDataConfig for commands that ask a model about rows. The other sections are of no use to these, so that a setting
+// there, such as a device that is another flag's, is refused.
+func (a *app) loadRowsConfig(flags *configFlags) (*configs.Config, error) {
+	cfg, err := a.loadDataConfig(flags)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range flags.set {
+		key, _, _ := strings.Cut(s, "=")
+		if section, _, _ := strings.Cut(strings.TrimSpace(key), "."); section != "data" {
+			return nil, usagef("--set %s: only the section data says how rows are read; leave it out", strings.TrimSpace(key))
+		}
+	}
+	return cfg, nil
+}
+
 // dataSampleCommand makes the command pce data sample, which prints the first rows of data as
 // training would see them.
 func (a *app) dataSampleCommand() *cobra.Command {

@@ -93,7 +93,7 @@ func noteUnchecked(w io.Writer, path string) {
 
 // reader opens rows of a model, one path after another.
 func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema, path string) (dataset.Reader, error) {
-	cfg, err := a.loadDataConfig(&f.config)
+	cfg, err := a.loadRowsConfig(&f.config)
 	if err != nil {
 		return nil, err
 	}
