@@ -26,12 +26,13 @@ const (
 //
 //	C = F - s·G + D·θ,  D = s·(inertia·Σ|F-G| + restShare·ΣG)
 //
-// scaled to (1-s)·ΣF + s·ΣG counts. Adding enough of θ makes counts of what the class alone is missing, F - s·G, whose
-// direction is the gradient's: the growth transformation of Gopalakrishnan et al., "An inequality for rational functions
-// with applications to some statistical estimation problems", 1991, known as extended Baum-Welch. There D is a multiple of
-// ΣG, by which a unit moves the less the fewer rows are classified wrongly; what changes decides here, so that a step
-// is as long as its step size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)),
-// of which C is the first two terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
+// scaled to (1-s)·ΣF + s·ΣG counts, those of leaves of the class to ΣF: p(x) does not depend on these, so that G has none of
+// them. Adding enough of θ makes counts of what the class alone is missing, F - s·G, whose direction is the
+// gradient's: the growth transformation of Gopalakrishnan et al., "An inequality for rational functions with applications to
+// some statistical estimation problems", 1991, known as extended Baum-Welch. There D is a multiple of ΣG, by which a unit moves
+// the less the fewer rows are classified wrongly; what changes decides here, so that a step is as long as its step
+// size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)), of which C is the first two
+// terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
 // until the unit has means of statistics that rows can have, and half of its spread or more. Without a share all of this is EM.
 type contrast struct {
 	eng           *engine.Engine
@@ -39,6 +40,7 @@ type contrast struct {
 	share         float64
 	owners        []layers.Owner
 	first         []int32 // by edge block: the first unit of its sum that it has weights of
+	ofClass       []bool  // by input: it has parameters that leaves of the class read
 	with, without []int64
 	params        []float32
 	part          []int64 // zeros, of a transfer
@@ -47,9 +49,14 @@ type contrast struct {
 // ContrastBytes is what discriminative training of a program takes on the host.
 func ContrastBytes(p *layers.Program) int64 { return 16*p.FlowLen() + 4*p.NumParams }
 
-func newContrast(eng *engine.Engine, share float64) *contrast {
+func newContrast(eng *engine.Engine, d Discriminative) *contrast {
 	p := eng.Program()
-	c := &contrast{eng: eng, prog: p, share: share, owners: p.Owners(), first: make([]int32, p.ParamBlocks)}
+	c := &contrast{eng: eng, prog: p, share: d.Share, owners: p.Owners(), first: make([]int32, p.ParamBlocks), ofClass: make([]bool, len(p.Inputs))}
+	for i := range p.Inputs {
+		if in := &p.Inputs[i]; int(p.Columns[in.Column].Var) == d.Class {
+			c.ofClass[in.Owner] = true
+		}
+	}
 	sums := make([]int32, p.NodeBlocks) // the first block of the vector of each
 	for i := range p.Vectors {
 		v := &p.Vectors[i]
@@ -197,8 +204,12 @@ func (c *contrast) counts(o *layers.Owner, params []float32, each runs, scratch 
 			unit += next
 		}
 	})
+	rest := without // whose number decides
+	if o.Sum < 0 && c.ofClass[o.Input] {
+		rest = with
+	}
 	for u := range sum {
-		sum[u] = c.scale(with[u], without[u], sum[u])
+		sum[u] = c.scale(with[u], rest[u], sum[u])
 	}
 	clear(with)
 	each(func(at, n, unit, next int) {

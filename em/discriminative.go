@@ -59,7 +59,7 @@ func (l *Local) Discriminate(d Discriminative) error {
 	if d.Share == 0 {
 		return nil
 	}
-	l.discriminator = &discriminator{Discriminative: d, contrast: newContrast(l.eng, d.Share), given: make([]float64, max(l.eng.Info().Rows, EvalRows))}
+	l.discriminator = &discriminator{Discriminative: d, contrast: newContrast(l.eng, d), given: make([]float64, max(l.eng.Info().Rows, EvalRows))}
 	return nil
 }
 

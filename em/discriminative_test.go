@@ -15,7 +15,8 @@ import (
 
 const classes = 3
 
-// classified returns circuits with a root for each class, the variable number class, and leaves of every kind.
+// classified returns circuits with a root for each class, the variable number class, and leaves of every kind, and one in which
+// the class has leaves too.
 func classified(t *testing.T, class int) map[string]*circuit.Graph {
 	t.Helper()
 	families := map[string]structures.Leaf{
@@ -53,6 +54,19 @@ func classified(t *testing.T, class int) map[string]*circuit.Graph {
 			t.Fatal(err)
 		}
 	}
+	if tree, err = structures.GridTree(2, 5, 1); err != nil {
+		t.Fatal(err)
+	}
+	leaves, err := structures.HCLT(tree, structures.HCLTOptions{Latents: 6, Leaf: func(v int) circuit.Leaf {
+		if v == class {
+			return circuit.Categorical{Categories: classes}
+		}
+		return circuit.Gaussian{}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["leaves of the class"] = leaves
 	return out
 }
 
@@ -107,10 +121,11 @@ func countsOf(t *testing.T, g *circuit.Graph, p reference.Params, rows [][]float
 }
 
 // grown returns the counts of a discriminative step in float64, from those of rows with and without their class.
-func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, share float64) *reference.Flows {
-	out := reference.NewFlows(g)
-	// unit makes the counts c of a unit, of which there are f with the class and h without it; theta is its distribution.
-	unit := func(c, f, h, theta []float64) {
+func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, d em.Discriminative) *reference.Flows {
+	out, share := reference.NewFlows(g), d.Share
+	// unit makes the counts c of a unit, of which there are f with the class and h without it; theta is its distribution. Leaves
+	// of the class have as many in all as with it.
+	unit := func(c, f, h, theta []float64, class bool) {
 		change, with, without, sum := 0.0, 0.0, 0.0, 0.0
 		for k := range c {
 			change += math.Abs(f[k] - h[k])
@@ -127,7 +142,10 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 			sum += c[k]
 		}
 		for k := range c {
-			if sum > 0 {
+			switch {
+			case sum > 0 && class:
+				c[k] *= with / sum
+			case sum > 0:
 				c[k] *= ((1-share)*with + share*without) / sum
 			}
 		}
@@ -137,7 +155,7 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 		if n.Kind == circuit.Sum {
 			width := len(p[i]) / n.Units
 			for k := 0; k < len(p[i]); k += width {
-				unit(out.Params[i][k:][:width], f.Params[i][k:][:width], h.Params[i][k:][:width], p[i][k:][:width])
+				unit(out.Params[i][k:][:width], f.Params[i][k:][:width], h.Params[i][k:][:width], p[i][k:][:width], false)
 			}
 		}
 		if n.Kind != circuit.Input || n.Leaf.NumParams() == 0 {
@@ -149,11 +167,14 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 			theta := p[i][u*params:][:params]
 			sum, weight := out.Stats[i][u*stats:][:stats], &out.Weights[i][u]
 			if codes := n.Leaf.Codes(); codes > 0 {
-				c, probability := make([]float64, codes), make([]float64, codes)
+				c, probability, without := make([]float64, codes), make([]float64, codes), make([]float64, codes)
+				if n.Var != d.Class {
+					without = h.codes[i][u]
+				}
 				for k := range probability {
 					probability[k] = math.Exp(n.Leaf.LogProb(theta, float64(k)))
 				}
-				unit(c, f.codes[i][u], h.codes[i][u], probability)
+				unit(c, f.codes[i][u], without, probability, n.Var == d.Class)
 				for k, x := range c {
 					n.Leaf.Stats(float64(k), one)
 					for k, s := range one {
@@ -184,11 +205,11 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 					}
 				}
 			}
-			d := share * (2*change + 0.01*without)
+			prior := share * (2*change + 0.01*without)
 			for range 64 {
-				*weight = with - share*without + d
+				*weight = with - share*without + prior
 				for k := range sum {
-					sum[k] = f.Stats[i][u*stats+k] - share*h.Stats[i][u*stats+k] + d*one[k]
+					sum[k] = f.Stats[i][u*stats+k] - share*h.Stats[i][u*stats+k] + prior*one[k]
 				}
 				next := append([]float64(nil), theta...)
 				n.Leaf.MStep(next, sum, *weight, 0, 1)
@@ -196,10 +217,10 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 				for k := range sum {
 					inside = inside && math.Abs(sum[k]) <= *weight*most[k]
 				}
-				if next[params-1] >= theta[params-1]/2 && inside || d == 0 {
+				if next[params-1] >= theta[params-1]/2 && inside || prior == 0 {
 					break
 				}
-				d *= 2
+				prior *= 2
 			}
 			for k := range sum {
 				sum[k] *= ((1-share)*with + share*without) / *weight
@@ -290,7 +311,8 @@ func TestDiscriminativeStep(t *testing.T) {
 			rows := clustered(g, 3, 47, 0.1)
 			m := newModel(t, g, rows)
 			for _, shard := range []int{47, 20} {
-				lls, got := m.discriminate(t, em.Discriminative{Class: class, Share: share}, 1, 0.7, shard)
+				d := em.Discriminative{Class: class, Share: share}
+				lls, got := m.discriminate(t, d, 1, 0.7, shard)
 				if want := objective(t, g, m.start, rows, class, share); !(math.Abs(lls[0]-want) <= 1e-5*math.Abs(want)) {
 					t.Errorf("%s, share %v: the objective is %v, want %v", name, share, lls[0], want)
 				}
@@ -298,7 +320,7 @@ func TestDiscriminativeStep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := grown(g, m.start, rows, countsOf(t, g, m.start, rows), countsOf(t, g, m.start, hidden(rows, class)), share)
+				c := grown(g, m.start, rows, countsOf(t, g, m.start, rows), countsOf(t, g, m.start, hidden(rows, class)), d)
 				want := ev.EM(c, reference.Step{Size: 0.7, Pseudocount: 0.5})
 				for n := range want {
 					for k := range want[n] {
