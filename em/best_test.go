@@ -50,6 +50,38 @@ func TestPatienceOffAndOn(t *testing.T) {
 	}
 }
 
+// TestEndBeforePlace resumes runs that were stopped a step after an epoch, with no more epochs than those before it: the best of
+// these, or the start, is what they keep.
+func TestEndBeforePlace(t *testing.T) {
+	j := newJob(t)
+	part := func(dir string, epochs int, edit func(*em.Options)) (em.Result, []float32) {
+		t.Helper()
+		res, params, err := j.try(t, t.Context(), dir, j.model.table, func(o *em.Options) {
+			o.Phases, o.Patience = []em.Phase{{Rule: em.FullBatch, Epochs: epochs, Subsets: 4}}, 0
+			edit(o)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, params
+	}
+	for epochs, keep := range []func(*em.Options){
+		func(o *em.Options) { o.KeepStart = true },
+		func(o *em.Options) { o.Patience = 5 },
+	} {
+		_, want := part(t.TempDir(), epochs, func(*em.Options) {})
+		dir := t.TempDir()
+		part(dir, 9, func(o *em.Options) {
+			keep(o)
+			o.Steps = int64(4*epochs + 1)
+		})
+		res, params := part(dir, epochs, keep)
+		if res.Best != epochs || res.BestStart != (epochs == 0) || !sameBits(params, want) {
+			t.Errorf("%+v, %s; want the parameters after %d epochs", res, firstDifference(want, params), epochs)
+		}
+	}
+}
+
 // TestOtherValidationRows resumes runs that keep their best epoch, or a start, with validation
 // rows that are less likely than those before. The best so far is judged by the new rows: epochs
 // compete with that number, patience counts from there, and what the run ends with is its best

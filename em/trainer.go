@@ -347,9 +347,11 @@ func (t *Trainer) copyParams(ctx context.Context) error {
 	return nil
 }
 
-// keepBest puts the parameters of the best epoch back.
+// keepBest puts the parameters of the best epoch back. Those at hand are of steps after it where the run was stopped within the
+// next one and is to end before that.
 func (t *Trainer) keepBest(ctx context.Context) error {
-	if t.best == nil || !t.opts.KeepsBest() || t.state.BestEpoch == t.state.At.Epoch {
+	at := t.state.At
+	if t.best == nil || !t.opts.KeepsBest() || t.state.BestEpoch == at.Epoch && at.Step == 0 {
 		return nil
 	}
 	for at := int64(0); at < int64(len(t.best)); at += chunkFloats {
