@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -177,9 +178,10 @@ func subject(cfg *configs.Config) string {
 }
 
 // continuing returns the command that continues a run that was interrupted. One that
-// has written its config needs no other settings; an earlier one repeats its own.
+// has written its config needs no other settings; an earlier one repeats its own, as does one
+// with changes, which its checkpoint may not have yet.
 func (a *app) continuing(f *trainFlags, cfg *configs.Config) []string {
-	if _, err := os.Stat(filepath.Join(cfg.Output, run.ConfigFile)); err != nil {
+	if f.allow || !hasConfig(cfg) {
 		args := command(a.args...)
 		if !f.resume {
 			args = append(args, "--resume")
@@ -191,4 +193,15 @@ func (a *app) continuing(f *trainFlags, cfg *configs.Config) []string {
 		args = append(args, "--tensorboard", f.events)
 	}
 	return append(args, f.lead.args()...)
+}
+
+// hasConfig reports whether the config in the directory of a run is cfg. That of a run which is resumed stays as it was
+// until its rows have been read; lines of its history follow it.
+func hasConfig(cfg *configs.Config) bool {
+	text, err := cfg.YAML()
+	if err != nil {
+		return false
+	}
+	kept, err := os.ReadFile(filepath.Join(cfg.Output, run.ConfigFile))
+	return err == nil && bytes.HasPrefix(kept, text)
 }

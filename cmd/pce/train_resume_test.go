@@ -198,6 +198,27 @@ func TestResumeNamesChanges(t *testing.T) {
 	}
 }
 
+// TestInterruptedResume interrupts a run that is resumed with other settings, before its rows are read and while it trains: the
+// command that continues it has these settings, or the run's own config has. With --allow-changes it has that flag too.
+func TestInterruptedResume(t *testing.T) {
+	interrupted(t)
+	args := append([]string{"train", "--out", "run", "--resume"}, onFiles...)
+	for _, tc := range []struct{ at, more, want string }{
+		{"run started", "--set=train.epochs=9", "--set=train.epochs=9\n"},
+		{"run started", "--allow-changes", "--allow-changes\n"},
+		{"run started", "--verbose", "pce train --resume --out run\n"}, // the settings are those of the run
+		{"epoch done", "--set=train.epochs=9", "pce train --resume --out run\n"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out, errs bytes.Buffer
+		code := Run(ctx, append(args, tc.more), nil, nil, &out, &stopAfter{&errs, tc.at, 1, cancel})
+		if code != exitCheckpointed || !strings.HasSuffix(errs.String(), tc.want) {
+			t.Errorf("interrupted at %q with %s: exit %d: %s; want a command that ends with %q", tc.at, tc.more, code, &errs, tc.want)
+		}
+		cancel()
+	}
+}
+
 // TestResumeDamagedCircuit resumes a run whose circuit is damaged or gone: it is
 // made again of the rows, and written anew.
 func TestResumeDamagedCircuit(t *testing.T) {
