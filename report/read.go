@@ -58,6 +58,12 @@ type Result struct {
 	Version        run.Version `json:"version"`
 }
 
+// Before reports whether a run has more epochs than it had when the result was written: it was resumed, and has not come to
+// its end since.
+func (r *Result) Before(epochs []Epoch) bool {
+	return len(epochs) > 0 && epochs[len(epochs)-1].Epoch > r.Epochs
+}
+
 // Limits on what is read of a file, so that a wrong one does no harm.
 const (
 	maxText   = 4 << 20 // bytes of a config, a result, a line of metrics
@@ -92,6 +98,9 @@ func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
 	r.note("The curves", run.MetricsFile, err)
 	r.Result, err = ReadResult(filepath.Join(dir, run.ResultFile))
 	r.note("The results", run.ResultFile, err)
+	if r.Result != nil && r.Result.Before(r.Epochs) {
+		r.Missing = append(r.Missing, fmt.Sprintf("The results and the model are those after %s: the run was resumed, and is not done.", plural(int64(r.Result.Epochs), "epoch")))
+	}
 	r.readModel(ctx, dir, on)
 	return r, ctx.Err()
 }

@@ -48,6 +48,8 @@ func TestDamaged(t *testing.T) {
 		{"only infinite", run.MetricsFile, `{"epoch":1,"samples_per_second":5}`, "", []string{"<h2>Results"}, []string{`class="line train"`}},
 		{"endless line", run.MetricsFile, strings.Repeat(" ", maxText+1), "token too long", nil, []string{"<svg"}},
 		{"no result", run.ResultFile, "", "The results: the run has no result.json (yet).", []string{"<svg"}, []string{"<h2>Results"}},
+		{"resumed", run.MetricsFile, metrics + `{"epoch":3,"step":6,"valid_ll":-2.75}`, "The results and the model are those after 2 epochs: the run was resumed", []string{"<h2>Results"}, nil},
+		{"not resumed", run.MetricsFile, metrics, "", nil, []string{"was resumed"}},
 		{"cut result", run.ResultFile, result[:40], "The results: result.json: ", []string{"<svg"}, []string{"<h2>Results"}},
 		{"result that is too large", run.ResultFile, result + strings.Repeat(" ", maxText), "more than 4194304 bytes", nil, []string{"<h2>Results"}},
 		{"cut model", run.ModelFile, "\x20\x00\x00\x00\x00\x00\x00\x00{", "Layers and memory: model.safetensors: ", []string{"<svg"}, []string{"<h2>Model"}},

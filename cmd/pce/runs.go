@@ -44,7 +44,7 @@ func (a *app) runsListCommand() *cobra.Command {
 		Short: "List the runs below a directory, with what they came to",
 		Long: `List the runs in the directories below DIR (runs if it is left out), or the run that DIR
 is. Log-likelihoods are means over rows in nats; those of a run that is not done are of its
-last epoch.`,
+last epoch. One that was resumed for more epochs is partial until their end.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "runs"
@@ -88,17 +88,17 @@ func listRuns(dir string) ([]runEntry, error) {
 // readRun reads what a run came to, or how far it is.
 func readRun(dir string) runEntry {
 	r := runEntry{Run: dir}
+	epochs, damage := report.ReadEpochs(filepath.Join(dir, run.MetricsFile))
 	res, err := report.ReadResult(filepath.Join(dir, run.ResultFile))
-	if err == nil {
+	if err == nil && !res.Before(epochs) {
 		r.Done, r.Epochs, r.ValidLL, r.TestLL, r.TestBPD, r.TrainSeconds = true, res.Epochs, res.ValidLL, res.TestLL, res.TestBPD, res.TrainSeconds
 		return r
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.ResultFile, err))
 	}
-	epochs, err := report.ReadEpochs(filepath.Join(dir, run.MetricsFile))
-	if err != nil && len(epochs) == 0 && !errors.Is(err, fs.ErrNotExist) {
-		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.MetricsFile, err))
+	if damage != nil && len(epochs) == 0 && !errors.Is(damage, fs.ErrNotExist) {
+		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.MetricsFile, damage))
 	}
 	for _, e := range epochs {
 		r.Epochs, r.ValidLL = e.Epoch, e.ValidLL

@@ -174,7 +174,7 @@ func TestCompareRows(t *testing.T) {
 	}
 }
 
-// TestRunsList lists runs that are done, cut, damaged and none.
+// TestRunsList lists runs that are done, cut, trained further, damaged and none.
 func TestRunsList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	metrics, err := json.Marshal(em.Metrics{Epoch: 7, ValidLL: -2.5, TrainLL: -2, StepSize: 1, Seconds: 90})
@@ -185,6 +185,8 @@ func TestRunsList(t *testing.T) {
 	for path, text := range map[string]string{
 		"runs/done/result.json":          `{"epochs":3,"valid_ll":-1.25,"test_ll":-883.6873399,"test_bpd":1.5,"train_seconds":59}`,
 		"runs/part/metrics.jsonl":        string(metrics) + "\n{\"ep",
+		"runs/more/result.json":          `{"epochs":6,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
+		"runs/more/metrics.jsonl":        string(metrics) + "\n",
 		"runs/bad/result.json":           "{",
 		"runs/" + long + "/result.json":  "{}",
 		"runs/none/file":                 "",
@@ -198,6 +200,7 @@ func TestRunsList(t *testing.T) {
 runs/bad                                        damaged      0         -         -        -     0.0s
 runs/begun                                      partial      0         -         -        -     0.0s
 runs/done                                       done         3   -1.2500  -883.687   1.5000      59s
+runs/more                                       partial      7   -2.5000         -        -      90s
 runs/part                                       partial      7   -2.5000         -        -      90s
 ...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
 `, "_", " ")
@@ -210,7 +213,7 @@ runs/part                                       partial      7   -2.5000        
 	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
 		t.Errorf("none list as %q", got)
 	}
-	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 5 || list[0].(map[string]any)["problem"] == nil {
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 6 || list[0].(map[string]any)["problem"] == nil {
 		t.Errorf("lists as %v", list)
 	}
 	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
