@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/report"
 	"github.com/pce-engine/pce/report/tensorboard"
 	"github.com/pce-engine/pce/run"
 )
@@ -15,6 +17,7 @@ import (
 // in metrics.jsonl.
 type events struct {
 	dir string
+	run string // its directory
 	log *slog.Logger
 	w   *tensorboard.Writer // nil: not yet, or not any more
 
@@ -26,7 +29,7 @@ func newEvents(dir string, o *run.TrainOptions, log *slog.Logger) (*events, erro
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: --tensorboard: %w", errUsage, err)
 	}
-	e := &events{dir: dir, log: log, again: o.Resume}
+	e := &events{dir: dir, run: o.Dir, log: log, again: o.Resume}
 	onStage, onEpoch := o.OnStage, o.EM.OnEpoch
 	o.OnStage = func(s run.Stage) {
 		onStage(s)
@@ -47,10 +50,25 @@ func (e *events) begin(s run.Stage) {
 	e.close()
 	w, err := tensorboard.Create(e.dir)
 	if err == nil && e.again {
-		err = w.Restart(s.ResumedSteps + 1)
+		err = w.Restart(e.from(s))
 	}
 	e.w, e.again = w, true
 	e.check(err)
+}
+
+// from returns the first step whose points in earlier files do not count: the one after the last epoch that is done. Later
+// steps may be done as well, and where train.steps ended there, their part of an epoch has a point too.
+func (e *events) from(s run.Stage) int64 {
+	if s.Resumed == 0 {
+		return 1
+	}
+	epochs, _ := report.ReadEpochs(filepath.Join(e.run, run.MetricsFile)) // the run reads the file too, and says what is wrong with it
+	for _, x := range epochs {
+		if x.Epoch == s.Resumed && x.Step > 0 {
+			return x.Step + 1
+		}
+	}
+	return s.ResumedSteps + 1
 }
 
 func (e *events) epoch(m em.Metrics) {

@@ -48,6 +48,26 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
+// TestTensorBoardCut ends a run within its second epoch by train.steps, and resumes it: what the first file has of this epoch
+// does not count, as the whole epoch has a point in the second one.
+func TestTensorBoardCut(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := append([]string{"train", "--out", "run", "--tensorboard", "events"}, tiny...)
+	runJSON(t, append(args, "--set", "train.steps=6")...)
+	first := eventFiles(t)
+	runJSON(t, append(args, "--resume")...)
+	both := eventFiles(t)
+	if len(first) != 1 || len(both) != 2 {
+		t.Fatalf("files %v, then %v", first, both)
+	}
+	if n := bytes.Count(readFile(t, both[0]), []byte("log-likelihood/validation")); n != 2 {
+		t.Fatalf("the first file has %d epochs, want one and a part", n)
+	}
+	if text := readFile(t, both[1]); !bytes.Contains(text, []byte{2 << 3, 5, 7<<3 | 2, 2, 1 << 3, 1}) {
+		t.Errorf("the second file starts no session at step 5, the first of the second epoch")
+	}
+}
+
 func eventFiles(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("events/events.out.tfevents.*")
