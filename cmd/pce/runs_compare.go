@@ -77,6 +77,9 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 			return nil, err
 		}
 	}
+	if slices.Contains(data, "-") {
+		return nil, usagef("--data -: both models read the rows, and standard input has them once; write them to a file")
+	}
 	var ll [2][]float64
 	var first *dataset.Schema
 	for i, dir := range []string{dirA, dirB} {

@@ -66,6 +66,7 @@ func TestCompare(t *testing.T) {
 	runJSON(t, append(append([]string{"train", "--out", "untested"}, tiny...), "--set", "data.test=")...)
 	refused(t, exitUsage, "has no test rows; give --data", "runs", "compare", "a", "untested")
 	refused(t, exitUsage, "config.yaml", "runs", "compare", "a", "nowhere")
+	refused(t, exitUsage, "standard input has them once", "runs", "compare", "a", "b", "--data", "-")
 }
 
 // TestCompareOtherVariables refuses models whose log-likelihoods are of other variables, and compares
