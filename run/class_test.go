@@ -179,6 +179,8 @@ func TestClassRefused(t *testing.T) {
 		"a class for hmm":                            func(o *run.TrainOptions) { o.Structure.Kind = "hmm" },
 		"a class for learnspn":                       func(o *run.TrainOptions) { o.Structure.Kind = "learnspn" },
 		`a leaf is set for "kind"`:                   func(o *run.TrainOptions) { o.Structure.Leaves = map[string]run.Leaf{"kind": {Type: "categorical"}} },
+		"no shape of an image; choose another tree":  func(o *run.TrainOptions) { o.Structure.Kind, o.Structure.HCLT.Tree = "hclt", "grid" },
+		"set it (model.pd.shape in a config)":        func(o *run.TrainOptions) { o.Structure.Kind = "pd" },
 		"is the only column":                         func(o *run.TrainOptions) { o.Train, o.Valid = run.Files(alone), nil },
 		"discriminative training by fullbatch-em":    func(o *run.TrainOptions) { o.Discriminative, o.EM.Phases[0].Rule = 1, em.FullBatch },
 		"share of 1.5":                               func(o *run.TrainOptions) { o.Discriminative = 1.5 },

@@ -205,7 +205,10 @@ func (s *Structure) tree(ctx context.Context, src dataset.Source) (structures.Tr
 		o.Seed = s.Seed
 		return structures.ChowLiu(ctx, src, o)
 	case "grid":
-		if schema.Image[2] != 1 {
+		switch {
+		case s.class > 0:
+			return structures.Tree{}, fmt.Errorf("%w: a grid tree needs images, and rows with a class have no shape of an image; choose another tree", ErrOptions)
+		case schema.Image[2] != 1:
 			return structures.Tree{}, fmt.Errorf("%w: a grid tree needs images of one channel, the data's shape is %v; set the image shape (data.image in a config) or choose another tree",
 				ErrOptions, schema.Image)
 		}
@@ -224,7 +227,11 @@ func (s *Structure) pd(schema *dataset.Schema) (structures.PDOptions, error) {
 		o.Shape = schema.Image
 	}
 	if o.Shape == [3]int{} {
-		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (data.image or model.pd.shape in a config)", ErrOptions)
+		keys := "data.image or model.pd.shape"
+		if s.class > 0 { // data.image is the shape of whole rows
+			keys = "model.pd.shape"
+		}
+		return o, fmt.Errorf("%w: pd needs images, and the data does not say their shape; set it (%s in a config)", ErrOptions, keys)
 	}
 	if n := o.Shape[0] * o.Shape[1] * o.Shape[2]; n != len(schema.Columns) {
 		beside := ""
