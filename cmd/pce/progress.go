@@ -319,8 +319,8 @@ func (p *progress) step(s em.Progress) {
 	}
 	if p.rows > 0 && took > 0 {
 		left := took.Seconds() * (float64(s.Epochs) - done) / (done - p.from)
-		if p.limit > 0 { // those of an earlier part of the run are not known here
-			left = min(left, took.Seconds()/float64(p.steps)*float64(p.limit-p.steps-1))
+		if p.limit > 0 {
+			left = min(left, took.Seconds()/float64(p.steps)*float64(p.limit-p.train.ResumedSteps-p.steps-1))
 		}
 		rest = append(rest, count(int64(float64(p.rows)/took.Seconds()))+" rows/s",
 			span(time.Duration(min(max(0, left), 1e9)*float64(time.Second)))+" left")

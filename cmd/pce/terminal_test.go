@@ -163,14 +163,14 @@ func TestLogLines(t *testing.T) {
 }
 
 // TestTimeLeft wants the time that is left to follow from the steps that were seen,
-// also where training ends after some steps.
+// also where training ends after some steps, of which an earlier part of the run may have done a few.
 func TestTimeLeft(t *testing.T) {
 	for _, tc := range []struct {
-		limit int64
-		want  string
-	}{{0, "15m00s left"}, {40, "5m00s left"}} {
+		limit, done int64
+		want        string
+	}{{0, 0, "15m00s left"}, {40, 0, "5m00s left"}, {0, 20, "15m00s left"}, {60, 20, "5m00s left"}} {
 		var b bytes.Buffer
-		p := &progress{w: &b, live: true, columns: func() int { return 100 }, best: -2, limit: tc.limit, train: run.Stage{Variables: 1}}
+		p := &progress{w: &b, live: true, columns: func() int { return 100 }, best: -2, limit: tc.limit, train: run.Stage{Variables: 1, ResumedSteps: tc.done}}
 		p.step(em.Progress{Epoch: 1, Epochs: 10, Step: 1, Steps: 10, Rows: 5, LL: -3})
 		for step := 2; step <= 10; step++ {
 			p.begin = time.Now().Add(-time.Duration(step-1) * 100 * time.Second / 10)
@@ -179,7 +179,7 @@ func TestTimeLeft(t *testing.T) {
 		}
 		_, last, _ := strings.Cut(b.String(), "epoch 1/10  [="+strings.Repeat("=", 20))
 		if !strings.Contains(b.String(), "-3.0000 nats  best -2.0000") || !strings.Contains(last, tc.want) {
-			t.Errorf("limit %d: no %q in %q", tc.limit, tc.want, b.String())
+			t.Errorf("limit %d, %d of them done: no %q in %q", tc.limit, tc.done, tc.want, b.String())
 		}
 	}
 }
