@@ -224,6 +224,10 @@ func (c *csvRecords) parse(cell []byte) Value {
 	return Value{Kind: String, Text: cell}
 }
 
+// IsMark reports whether a text marks a missing cell in files of all kinds, unless a schema has it as a label: it is empty or
+// one of the customary marks.
+func IsMark(text []byte) bool { return len(text) == 0 || isMissing(text) }
+
 // isMissing reports whether a cell, which is not empty, is one of the customary
 // marks: ?, or NA, N/A, null or nan in any case.
 func isMissing(cell []byte) bool {

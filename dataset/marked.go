@@ -56,7 +56,7 @@ func (m *markedRecords) Next(row []Value) error {
 	}
 	for i := range row {
 		v := &row[i]
-		if v.Kind == Number && m.numbers[v.Number] || v.Kind == String && slices.Contains(m.texts, string(v.Text)) {
+		if v.Kind == Number && m.numbers[v.Number] || v.Kind != Number && v.Text != nil && slices.Contains(m.texts, string(v.Text)) {
 			*v = Value{}
 		}
 	}

@@ -7,7 +7,7 @@
 //
 // A column is a leaf at the top of the file's schema: a number, a Boolean (0 or
 // 1) or a text. Nested and repeated columns, decimals, and numbers of 96 bits
-// are refused, not guessed at. A null and an empty text are missing cells.
+// are refused, not guessed at. A null, an empty text and the customary marks, such as NA, are missing cells.
 //
 // # Errors
 //
@@ -163,7 +163,7 @@ func (r *records) Columns() int { return len(r.names) }
 // Where counts rows as lines.
 func (r *records) Where(col int) string { return fmt.Sprintf("%s:%d:%d", r.path, r.line, col+1) }
 
-// Next decodes the next row, or returns io.EOF. Nulls, NaN and empty texts are missing cells; an infinite
+// Next decodes the next row, or returns io.EOF. Nulls, NaN, empty texts and customary marks are missing cells; an infinite
 // number, and a value of another type than its column's, is an error that names file, row and
 // column.
 func (r *records) Next(row []dataset.Value) error {
@@ -193,8 +193,8 @@ func (r *records) Next(row []dataset.Value) error {
 			continue
 		case v.Kind() != k.physical:
 			return r.bad("row %d, column %q holds a %v; the file is damaged", r.line, r.names[i], v.Kind())
-		case k.physical == parquet.ByteArray && len(v.ByteArray()) == 0:
-			row[i] = dataset.Value{Text: []byte{}} // missing, as an empty cell of other tables is, unless the schema has it as a category
+		case k.physical == parquet.ByteArray && dataset.IsMark(v.ByteArray()):
+			row[i] = dataset.Value{Text: append([]byte{}, v.ByteArray()...)} // missing, as in other tables, unless the schema has it as a category
 			continue
 		case k.physical == parquet.ByteArray:
 			row[i] = dataset.Value{Kind: dataset.String, Text: v.ByteArray()}

@@ -202,6 +202,43 @@ func TestEmptyTexts(t *testing.T) {
 	}
 }
 
+// TestCustomaryMarks wants texts such as NA to be missing, as they are in a table in text, unless the schema has them as labels.
+func TestCustomaryMarks(t *testing.T) {
+	type row struct{ A string }
+	texts := []string{"x", "NA", "?", "n/a", "Null", "NaN", "y", "NAN?", "none"}
+	var rows []row
+	for _, text := range texts {
+		rows = append(rows, row{text})
+	}
+	file := encode(t, rows...)
+	labels := &dataset.Schema{Columns: []dataset.Column{{Categories: 6, Labels: []string{"x", "y", "NAN?", "none", "NA", "?"}}}}
+	for want, opts := range map[string]dataset.Options{
+		"x - - - - - y NAN? none":  {},
+		"x NA ? - - - y NAN? none": {Schema: labels},
+		"x - ? - - - y NAN? none":  {Schema: labels, Missing: []string{"NA"}},
+	} {
+		src, err := load(t, file, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b dataset.Batch
+		if err := src.Gather(t.Context(), &b, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for r := range b.Rows {
+			text := "-"
+			if code := b.Columns[0].Codes.At(r); code != dataset.Missing {
+				text = src.Schema().Columns[0].Labels[code]
+			}
+			got = append(got, text)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("got %q, want %q", s, want)
+		}
+	}
+}
+
 // TestWideCodes reads integers at the border of the two widths of codes.
 func TestWideCodes(t *testing.T) {
 	type row struct{ A int64 }
