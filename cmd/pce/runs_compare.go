@@ -69,7 +69,7 @@ rows of the log-likelihood under A less that under B, and the standard error of 
 // compareRuns evaluates the models of two runs on the same rows, those of data or, if it is
 // empty, the test rows that both configs name. Each model reads the rows as its own config
 // says. Runs that read a different number of rows are a usage error, as rows could not be
-// paired.
+// paired, and so are those that read different numbers of missing cells, as a row would be likelier with fewer cells.
 func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string, on deviceFlags) (*comparison, error) {
 	if len(data) == 0 {
 		var err error
@@ -81,6 +81,7 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		return nil, usagef("--data -: both models read the rows, and standard input has them once; write them to a file")
 	}
 	var ll [2][]float64
+	var missing [2]int // cells
 	var first *dataset.Schema
 	for i, dir := range []string{dirA, dirB} {
 		f := queryFlags{run: on, model: filepath.Join(dir, run.ModelFile), data: data}
@@ -97,7 +98,11 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		if what := otherVariables(first, m.Schema()); what != "" {
 			err = usagef("%s and %s are models of other variables, and their log-likelihoods say nothing of one another: %s; compare models of the same columns", dirA, dirB, what)
 		} else {
-			ll[i], err = a.logLikelihoods(ctx, &f, m)
+			err = a.eachBatch(ctx, &f, m, rowsAtOnce(m.Schema()), func(b *dataset.Batch) error {
+				of, err := m.LogLikelihoodBatch(ctx, b)
+				ll[i], missing[i] = append(ll[i], of...), missing[i]+missingCells(b)
+				return err
+			})
 		}
 		if e := m.Close(); err == nil {
 			err = e
@@ -109,9 +114,24 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 	if len(ll[0]) != len(ll[1]) {
 		return nil, usagef("%s reads %d rows and %s %d; give --data that both read alike", dirA, len(ll[0]), dirB, len(ll[1]))
 	}
+	if missing[0] != missing[1] {
+		return nil, usagef("of the cells %s reads %d as missing and %s %d, so their log-likelihoods are of other cells; train both with the same data.missing", dirA, missing[0], dirB, missing[1])
+	}
 	c := compareRows(ll[0], ll[1])
 	c.A, c.B = dirA, dirB
 	return c, nil
+}
+
+// missingCells counts those of a batch.
+func missingCells(b *dataset.Batch) (n int) {
+	for i := range b.Columns {
+		for row := range b.Rows {
+			if b.Columns[i].IsMissing(row) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // otherVariables says what keeps log-likelihoods under two schemas from being compared: the number of

@@ -105,6 +105,23 @@ func TestCompareOtherVariables(t *testing.T) {
 	}
 }
 
+// TestCompareMissing refuses runs whose log-likelihoods are of other cells, as one of them was trained with a mark of missing cells
+// that the rows have.
+func TestCompareMissing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a.csv", []byte("x,y\n0.5,1\n-9,2\n1.5,-9\n2,0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, marks := range map[string]string{"a": "[]", "b": `["-9"]`, "c": `["-8"]`} {
+		runJSON(t, "train", "--out", name, "--config", "preset:hclt", "--set", "data.train=a.csv", "--set", "data.valid=", "--set", "data.test=", "--set", "train.patience=0",
+			"--set", "model.latents=2", "--set", "train.epochs=1", "--set", "model.leaf.type=gaussian", "--set", "data.missing="+marks)
+	}
+	refused(t, exitUsage, "of the cells a reads 0 as missing and b 2", "runs", "compare", "a", "b", "--data", "a.csv")
+	if got := runJSON(t, "runs", "compare", "a", "c", "--data", "a.csv"); number(t, got, "rows") != 4 {
+		t.Errorf("marks that the rows do not have: %v", got)
+	}
+}
+
 // comparesLike trains runs a and b with a setting that differs, and holds runs compare to
 // the log-likelihoods of rows.
 func comparesLike(t *testing.T, set []string, a, b string) {
