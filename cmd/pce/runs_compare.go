@@ -135,7 +135,7 @@ func missingCells(b *dataset.Batch) (n int) {
 }
 
 // otherVariables says what keeps log-likelihoods under two schemas from being compared: the number of
-// columns, a name, or that one has a probability where the other has a density; "" if nothing
+// columns, a name, the vocabulary of text, or that one has a probability where the other has a density; "" if nothing
 // does. Columns go by their names, or by their places where a model has none.
 func otherVariables(a, b *dataset.Schema) string {
 	if len(a.Columns) != len(b.Columns) {
@@ -143,6 +143,9 @@ func otherVariables(a, b *dataset.Schema) string {
 	}
 	if a.Unit != b.Unit {
 		return "their tokens are different"
+	}
+	if sorted := func(c dataset.Column) []string { return slices.Sorted(slices.Values(c.Labels)) }; a.Unit != "" && !slices.Equal(sorted(a.Columns[0]), sorted(b.Columns[0])) {
+		return "their vocabularies are different" // one knows all words that it does not know as one
 	}
 	place := map[string]int{}
 	for i, c := range b.Columns {

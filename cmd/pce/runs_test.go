@@ -103,6 +103,16 @@ func TestCompareOtherVariables(t *testing.T) {
 	} {
 		refused(t, exitUsage, why, "runs", "compare", "a", b, "--data", "a.csv")
 	}
+	if err := os.WriteFile("t.txt", []byte(strings.Repeat("a few words, ", 30)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, tokens := range map[string]string{"text": "0", "like": "200", "few": "4"} {
+		train(name, "t.txt", "--set", "data.text.length=4", "--set", "data.text.vocabulary="+tokens)
+	}
+	refused(t, exitUsage, "their vocabularies are different", "runs", "compare", "text", "few", "--data", "t.txt")
+	if got := runJSON(t, "runs", "compare", "text", "like", "--data", "t.txt"); number(t, got, "rows") != 97 {
+		t.Errorf("models of one vocabulary: %v", got)
+	}
 }
 
 // TestCompareMissing refuses runs whose log-likelihoods are of other cells, as one of them was trained with a mark of missing cells
