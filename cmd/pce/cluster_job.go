@@ -148,6 +148,19 @@ func jobModel(cfg *configs.Config) *string {
 	return nil
 }
 
+// findOptions is datasetOptions for finding the files of rows before the circuit that they are rows of is opened. Of one whose
+// rows are text, all files of a folder are rows, whatever their names are. What is wrong with a circuit shows when it is opened.
+func (a *app) findOptions(cfg *configs.Config) (dataset.Options, error) {
+	o, err := a.datasetOptions(&cfg.Data, nil)
+	if m := jobModel(cfg); m != nil && o.Text.Unit == "" {
+		if c, schema, err := run.OpenCircuit(*m); err == nil {
+			o.Text.Unit = schema.Unit
+			c.Close()
+		}
+	}
+	return o, err
+}
+
 // newJob makes a job of a config: patterns and directories are replaced by the
 // files that they mean now, and the name of a schedule by its text. Nothing is uploaded.
 func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.Job, error) {
@@ -161,7 +174,7 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 		}
 	}
 	own := *cfg
-	o, err := a.datasetOptions(&cfg.Data, nil)
+	o, err := a.findOptions(cfg)
 	if err != nil {
 		return nil, err
 	}
