@@ -118,6 +118,7 @@ func (a *app) root() *cobra.Command {
 		completions(root) // only where a shell asks: cobra keeps every flag that has one as long as the process lives
 	}
 	modelArguments(root)
+	refuseEmpty(root)
 	return root
 }
 

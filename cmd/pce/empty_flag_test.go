@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEmptyFlags refuses flags whose value is empty, which were as if they had been left out.
+func TestEmptyFlags(t *testing.T) {
+	for _, command := range []string{
+		"query loglik --given", "query sample --given", "predict --margin --density", "predict --schedule", "predict --schedule x --profile",
+		"check none --expected", "check none --profile", "serve --schedule", "bench --schedule",
+	} {
+		args := append(strings.Fields(command), "")
+		flag := args[len(args)-2]
+		if code, _, stderr := do(t, "", args...); code != exitUsage || !strings.Contains(stderr, flag+" is empty; give it a value, or leave it out") {
+			t.Errorf("%q: exit %d, %s", args, code, stderr)
+		}
+	}
+}
