@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"math"
+	"slices"
 )
 
 // Summary describes the observed cells of one column as they are stored: codes
@@ -61,6 +62,47 @@ func (s Summary) Numbers(c *Column) Summary {
 		s.Min, s.Max = c.shortest(float32(s.Min)), c.shortest(float32(s.Max))
 	}
 	return s
+}
+
+// SummarizeNumbers is Summarize of the numbers that the cells mean: those of scaled columns, and those that labels spell where each
+// label of a column is a number. Other labels count by their codes. It may read src twice.
+func SummarizeNumbers(ctx context.Context, src Source) ([]Summary, error) {
+	out, err := Summarize(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	s := src.Schema()
+	numbers := make([][]float64, len(out))
+	last := 0                                                               // rows that are read for labels
+	beyond := func(x float64) bool { return math.Abs(x) > math.MaxFloat32 } // as no column of numbers has them
+	for i := range out {
+		out[i] = out[i].Numbers(&s.Columns[i])
+		if of := s.Columns[i].LabelNumbers(); of != nil && out[i].Observed > 0 && !slices.ContainsFunc(of, beyond) {
+			numbers[i], out[i], last = of, Summary{Min: math.Inf(1), Max: math.Inf(-1)}, src.Rows()
+		}
+	}
+	b := &Batch{}
+	for lo := 0; lo < last; lo += chunkRows {
+		if err := src.Gather(ctx, b, span(lo, min(lo+chunkRows, last))); err != nil {
+			return nil, err
+		}
+		for i, of := range numbers {
+			if of == nil {
+				continue
+			}
+			for row := range b.Rows {
+				if code := b.Columns[i].Codes.At(row); code != Missing {
+					out[i].add(of[code])
+				}
+			}
+		}
+	}
+	for i, of := range numbers {
+		if of != nil {
+			out[i].Variance /= float64(out[i].Observed)
+		}
+	}
+	return out, nil
 }
 
 // chunkRows is how many rows are read at a time where all are read in order.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -178,6 +179,38 @@ func TestSummarize(t *testing.T) {
 		got[i].Variance, want[i].Variance = 0, 0
 		if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
 			t.Errorf("column %d: %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestSummarizeNumbers wants labels that are numbers to count as these, and other categories by their codes.
+func TestSummarizeNumbers(t *testing.T) {
+	s := &Schema{Columns: []Column{
+		{Categories: 3, Labels: []string{"-10", "20", "50"}}, {Categories: 3, Labels: []string{"a", "b", "c"}},
+		{Categories: 2, Labels: []string{"1e300", "2"}}, {Kind: Continuous, Offset: 100, Scale: 10}, {Categories: 2, Labels: []string{"7", "8"}},
+	}}
+	table, err := NewTable(s, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch(s, 4)
+	for i := range 3 {
+		copy(b.Columns[i].Codes.Narrow, []uint16{1, 0, 1})
+	}
+	copy(b.Columns[3].Values, []float32{1, -1, 1})
+	if err := table.Append(b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := SummarizeNumbers(context.Background(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][5]float64{{3, 10, 200, -10, 20}, {3, 2. / 3, 2. / 9, 0, 1}, {3, 2. / 3, 2. / 9, 0, 1}, {3, 310. / 3, 800. / 9, 90, 110}, {}} {
+		for k, x := range []float64{float64(got[i].Observed), got[i].Mean, got[i].Variance, got[i].Min, got[i].Max} {
+			if math.Abs(x-want[k]) > 1e-9 {
+				t.Errorf("column %d: %+v, want %v", i, got[i], want)
+				break
+			}
 		}
 	}
 }

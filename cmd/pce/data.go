@@ -154,17 +154,14 @@ type dataStats struct {
 	Columns      []columnStats `json:"columns"`
 }
 
-// stats reads all rows once and returns type, range and missing cells of every column. Mean,
-// variance and range are of the numbers of the file, not of the cells as they are stored.
+// stats reads all rows and returns type, range and missing cells of every column. Mean, variance and range are of the numbers
+// of the file, not of the cells as they are stored; texts that are not numbers count by their codes.
 func stats(ctx context.Context, src dataset.Source) (*dataStats, error) {
-	sums, err := dataset.Summarize(ctx, src)
+	sums, err := dataset.SummarizeNumbers(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	schema := src.Schema()
-	for i := range sums {
-		sums[i] = sums[i].Numbers(&schema.Columns[i])
-	}
 	s := &dataStats{Rows: src.Rows(), Variables: len(sums), Unit: schema.Unit}
 	if schema.Image != [3]int{} {
 		s.Image = slices.Clone(schema.Image[:])
@@ -221,7 +218,7 @@ func (s *dataStats) print(a *app) error {
 
 // dataStatsCommand makes the command pce data stats, which prints what training would see of
 // data, without training: the types that were found for the columns, their ranges and missing
-// cells. Without paths the training data of --config are read; all rows are read once.
+// cells. Without paths the training data of --config are read.
 func (a *app) dataStatsCommand() *cobra.Command {
 	var flags configFlags
 	var asJSON bool
