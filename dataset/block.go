@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
-	"slices"
 )
 
 // A block is a batch as bytes, on its way between machines that know the
@@ -74,7 +73,7 @@ func AppendBlock(dst []byte, s *Schema, b *Batch) ([]byte, error) {
 		return dst, badSetting("batch has %d columns, its schema %d", len(b.Columns), len(s.Columns))
 	}
 	start, magic := len(dst), blockMagic
-	if slices.ContainsFunc(b.Columns, func(c Cells) bool { return slices.ContainsFunc(c.Soft.Of, func(of uint32) bool { return of > 0 }) }) {
+	if b.HasSoft() {
 		magic = softMagic
 	}
 	dst = append(dst, magic...)

@@ -341,9 +341,12 @@ func (s *SoftCells) slice(lo, hi int) SoftCells {
 	return SoftCells{Of: s.Of[lo:hi:hi], List: slices.Clip(s.List)}
 }
 
-// HasSoft reports whether the batch has evidence about a cell.
+// HasSoft reports whether the batch has evidence about a cell. Places for it say nothing: of some rows of a batch they may all
+// be empty, as where other rows are those of another request.
 func (b *Batch) HasSoft() bool {
-	return slices.ContainsFunc(b.Columns, func(c Cells) bool { return c.Soft.Of != nil })
+	return slices.ContainsFunc(b.Columns, func(c Cells) bool {
+		return slices.ContainsFunc(c.Soft.Of, func(of uint32) bool { return of > 0 })
+	})
 }
 
 // RowHasSoft reports whether the batch has evidence about a cell of a row.

@@ -208,6 +208,25 @@ func TestGatheredSoft(t *testing.T) {
 	}
 }
 
+// TestHasSoft wants a part of a batch to have evidence where one of its rows does.
+func TestHasSoft(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 9}}}
+	e, err := s.Columns[0].SetEvidence([]int{3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch(s, 3)
+	b.Columns[0].SetSoft(1, e)
+	for _, c := range []struct {
+		lo, hi int
+		want   bool
+	}{{0, 3, true}, {0, 1, false}, {1, 2, true}, {2, 3, false}} {
+		if got := b.Slice(c.lo, c.hi).HasSoft(); got != c.want {
+			t.Errorf("rows %d to %d: %v, want %v", c.lo, c.hi-1, got, c.want)
+		}
+	}
+}
+
 // FuzzSoft wants evidence that is in order, or a message, whatever a cell says.
 func FuzzSoft(f *testing.F) {
 	for _, s := range []string{"{red|a..b}", "[0.2|0|0.8]", "1..2", "..", "[]", "{|}", "-1e308..1e308", "[1e308|1e308|1e-308]"} {

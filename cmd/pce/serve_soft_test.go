@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,9 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
+	"github.com/pce-engine/pce/serve"
+	"github.com/pce-engine/pce/serve/oip"
 )
 
 // TestServeSoft asks a server about rows with ranges, sets and likelihoods, and wants what the
@@ -118,6 +123,43 @@ func TestServeSoft(t *testing.T) {
 		t.Errorf("a server without --soft: %d %s", status, text)
 	}
 	stop()
+}
+
+// TestServeSoftTogether has a request that multiplies two columns computed in a batch with one that has evidence, which such a
+// request may not have: each gets the answer that it gets alone.
+func TestServeSoftTogether(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mixedModel(t)
+	loader := &modelLoader{run: run.Options{Engines: 1, Soft: true}, notes: io.Discard}
+	m, err := loader.Open(t.Context(), filepath.Join("run", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c := m.(*servedCircuit)
+	nan := math.NaN()
+	ask := func(low []float64, of ...string) ([]float64, error) {
+		w := &serve.Work{Query: "expect", Batch: dataset.NewBatch(c.Schema(), len(of)), Inputs: [][]float64{low, nil, nil}, Outputs: [][]float64{make([]float64, len(of))}}
+		for _, text := range of {
+			w.Parts = append(w.Parts, serve.Part{Rows: 1, Params: oip.Params{paramOf: text}})
+		}
+		err := c.Run(t.Context(), w)
+		for _, p := range w.Parts {
+			err = cmp.Or(err, p.Err)
+		}
+		return w.Outputs[0], err
+	}
+	alone, err := ask(nil, "size*score")
+	if err != nil {
+		t.Fatal(err)
+	}
+	together, err := ask([]float64{nan, 15, nan, nan, nan, nan, nan, nan}, "size", "size*score")
+	if err != nil || together[1] != alone[0] || !(together[0] > 15) {
+		t.Errorf("%v, %v; want a size above 15 and %v", together, err, alone)
+	}
+	if _, err := ask([]float64{nan, 15, nan, nan}, "size*score"); err == nil || !strings.Contains(err.Error(), "covariances of rows with ranges") {
+		t.Errorf("a product with evidence: %v", err)
+	}
 }
 
 // labelsOf returns the labels of a column in the order of its codes, as the command writes their
