@@ -78,7 +78,7 @@ type mpeAnswers struct {
 
 // Write writes the rows with their missing cells filled. The answers have codes and values
 // alone; the rows are read again for the texts of their observed cells, which are written as
-// they were.
+// they were, and for pictures, which have each row beside its completion.
 func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, rows int64) (err error) {
 	if rows == 0 {
 		return a.sampleAnswers.Write(ctx, path, kept, rows)
@@ -89,7 +89,7 @@ func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, row
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
-		dst, err := dataset.NewWriter(w, path, a.schema, int(rows))
+		dst, err := dataset.NewCompletions(w, path, a.schema, int(rows))
 		if err != nil {
 			return err
 		}
@@ -99,11 +99,7 @@ func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, row
 				if err := in.Read(ctx, given, b.Rows-at); err != nil {
 					return fmt.Errorf("rows that were there are not: %w", err)
 				}
-				for v := range given.Columns {
-					fillMissing(&given.Columns[v], &b.Columns[v], at, given.Rows)
-					given.Columns[v].Soft = dataset.SoftCells{}
-				}
-				if err := dst.Write(given); err != nil {
+				if err := dst.Write(given, b.Slice(at, at+given.Rows)); err != nil {
 					return err
 				}
 			}
@@ -117,18 +113,4 @@ func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, row
 		}
 		return dst.Close()
 	})
-}
-
-// fillMissing fills the missing ones of the first rows cells from those of another column from
-// row at on.
-func fillMissing(to, from *dataset.Cells, at, rows int) {
-	for r := range rows {
-		switch {
-		case !to.IsMissing(r):
-		case to.Discrete():
-			to.Codes.Set(r, from.Codes.At(at+r))
-		default:
-			to.Values[r] = from.Values[at+r]
-		}
-	}
 }

@@ -252,6 +252,7 @@ func TestRowJobs(t *testing.T) {
 		{"mpe", "csv", "out.csv", []string{list}, []string{"query", "mpe", "--data", rows[0], "--data", rows[1], "--out"}},
 		{"mpe", "of.csv", "out.csv", []string{softList, "job.soft=true", `job.columns=["1", "4"]`, "job.search=3"}, []string{"query", "mpe", "--soft", "--of", "1,4", "--search", "3", "--data", soft, "--out"}},
 		{"mpe", "npy", "out.npy", []string{list, "job.candidates=2", "job.seed=4"}, []string{"query", "mpe", "--candidates", "2", "--seed", "4", "--data", rows[0], "--data", rows[1], "--out"}},
+		{"mpe", "png", "out.png", []string{softList, "job.soft=true"}, []string{"query", "mpe", "--soft", "--data", soft, "--out"}},
 		{"sample", "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
 		{"sample", "png", "out.png", []string{"job.rows=9"}, []string{"query", "sample", "-n", "9", "--out"}},
 		{"eval", "csv", job.EvaluationFile, []string{list}, []string{"eval", "--data", rows[0], "--data", rows[1], "--json"}},
