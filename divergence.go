@@ -38,6 +38,9 @@ const maxDraws = 1 << 30
 // deterministic; that of all rows where the model has at most run.MaxStates or n of them; else
 // the mean over n rows that seed draws. Continuous columns count by their density.
 func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, error) {
+	if m.forest != nil {
+		return Estimate{}, errForest
+	}
 	if x, ok, err := m.information(ctx, m, n); ok || err != nil {
 		return Estimate{Nats: x.Entropy, Exact: ok}, err
 	}
@@ -132,7 +135,7 @@ func checkDraws(n int) error {
 func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
 	s := m.plan.Schema
 	most := rowsAtOnce(len(s.Columns))
-	states, domains := run.States(s), circuit.Domains(m.plan.Graph)
+	states, domains := run.States(s), circuit.RootDomains(m.plan.Graph)
 	for v, codes := range domains {
 		if states > 0 && codes < 0 { // no leaf reads the column, so rows that differ in it are one
 			states /= s.Columns[v].Categories

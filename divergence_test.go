@@ -329,4 +329,9 @@ func TestEntropyOfUnreadColumns(t *testing.T) {
 	if err != nil || !(math.Abs(d.CrossEntropy.Nats-got.Nats) <= 1e-9) || d.KL.Nats != 0 {
 		t.Errorf("%+v, %v; want the entropy, and nothing", d, err)
 	}
+	// So does one that only leaves read which the root does not reach.
+	beside := openText(t, "circuit 2\na = input[2] x0 bernoulli 0.25 / 0.75\nb = input x1 categorical categories=3 0.2 0.3 0.5\ns = sum a : 0.5 0.5\nroot s\n")
+	if got, err := beside.Entropy(t.Context(), 100, 1); err != nil || !(math.Abs(got.Nats-math.Ln2) <= 1e-6) || !got.Exact || got.Rows != 2 {
+		t.Errorf("%+v, %v; want exactly %v, of 2 rows", got, err, math.Ln2)
+	}
 }

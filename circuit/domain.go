@@ -17,6 +17,23 @@ func Domains(g *Graph) []int {
 	return codes
 }
 
+// RootDomains is Domains of what the root reaches: -1, too, for a variable that other leaves alone read, since the circuit says
+// nothing of it.
+func RootDomains(g *Graph) []int {
+	codes, used, read := Domains(g), Reachable(g), make([]bool, g.NumVars)
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Kind == Input && used[i] {
+			read[n.Var] = true
+		}
+	}
+	for v := range codes {
+		if !read[v] {
+			codes[v] = -1
+		}
+	}
+	return codes
+}
+
 // leafDomain is the size of a finite domain, or one of those that are not finite; 0 is none.
 type leafDomain int32
 

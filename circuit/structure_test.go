@@ -171,6 +171,16 @@ func TestDomains(t *testing.T) {
 	if got := Domains(g); !slices.Equal(got, []int{3, 0, -1}) {
 		t.Errorf("Domains = %v", got)
 	}
+	if got := RootDomains(g); !slices.Equal(got, []int{3, 0, -1}) {
+		t.Errorf("RootDomains = %v", got)
+	}
+	g.Nodes = append(g.Nodes, Node{Kind: Input, Units: 1, Var: 2, Leaf: Categorical{Categories: 4}})
+	if got := Domains(g); !slices.Equal(got, []int{3, 0, 4}) {
+		t.Errorf("with a leaf beside the root, Domains = %v", got)
+	}
+	if got := RootDomains(g); !slices.Equal(got, []int{3, 0, -1}) {
+		t.Errorf("with a leaf beside the root, RootDomains = %v", got)
+	}
 }
 
 func TestInitParams(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/device"
 )
@@ -295,6 +296,9 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 
 func (b *Blueprint) codeModel() engine.CodeModel {
 	return codeModel(b.Code, func(variable int) (engine.CodeModel, error) {
+		if circuit.RootDomains(b.Graph)[variable] < 0 {
+			return engine.CodeModel{}, fmt.Errorf("%w: %s is in no leaf, so nothing can be said of it; leave it out", dataset.ErrSetting, b.Schema.ColumnName(variable))
+		}
 		p, err := spn.CompileClassesFor(b.Graph, b.params64(), variable, b.how.Numbers)
 		if err != nil {
 			return engine.CodeModel{}, err

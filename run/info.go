@@ -214,7 +214,7 @@ func (b *Blueprint) Comparable(other *Blueprint) (bool, error) {
 // Comparable has allowed. Continuous columns count by the density of their numbers.
 func (b *Blueprint) Information(other *Blueprint) (circuit.Information, error) {
 	x, err := circuit.DeterministicInformation(b.Graph, b.params, other.params)
-	for v, codes := range circuit.Domains(b.Graph) {
+	for v, codes := range circuit.RootDomains(b.Graph) {
 		if c := &b.Schema.Columns[v]; codes >= 0 && c.Kind == dataset.Continuous {
 			x.Entropy += c.LogScale()
 			x.CrossEntropy += c.LogScale()

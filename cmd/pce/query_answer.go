@@ -165,7 +165,7 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 		noteErr := a.tell("note: %d rows are impossible under the model; their answers are NaN", impossible)
 		err = errors.Join(err, noteErr)
 	}
-	if err == nil && q.Kind == pce.QueryMoments && slices.Contains(circuit.Domains(m.Graph()), -1) {
+	if err == nil && q.Kind == pce.QueryMoments && slices.Contains(circuit.RootDomains(m.Graph()), -1) {
 		noteErr := a.tell("note: the answers for columns that no leaf reads are NaN: the model says nothing of them")
 		err = errors.Join(err, noteErr)
 	}

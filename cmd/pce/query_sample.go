@@ -175,7 +175,7 @@ type unfilled struct {
 }
 
 func newUnfilled(m *pce.Model, of []int) *unfilled {
-	return &unfilled{domains: circuit.Domains(m.Graph()), of: of}
+	return &unfilled{domains: circuit.RootDomains(m.Graph()), of: of}
 }
 
 // add counts the rows of completed ones.

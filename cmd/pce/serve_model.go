@@ -91,7 +91,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	if m.Unchecked() {
 		noteUnchecked(l.notes, path)
 	}
-	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.Domains(m.Graph())}
+	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.RootDomains(m.Graph())}
 	info, err := m.Info()
 	if err == nil {
 		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), c.domains, workOf(m.Graph()), m.MPEExact(), l.run.Soft)
@@ -116,7 +116,7 @@ type servedCircuit struct {
 	device  string
 	queries []servedQuery
 	leaves  []circuit.Leaf // of columns whose leaves describe numbers; nil of others
-	domains []int          // of columns, as circuit.Domains has them; -1: no leaf reads it
+	domains []int          // of columns, as circuit.RootDomains has them; -1: no leaf reads it
 }
 
 // numberLeaves returns a leaf of each column whose leaves describe numbers, and nil of others. Leaves of a column share their domain.

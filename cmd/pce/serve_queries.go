@@ -73,7 +73,7 @@ func (w rowWork) search(columns int, candidates int64) float64 {
 // operations is a number of them, or as many as there may be where it is beyond int64.
 func operations(n float64) int64 { return int64(min(n, 1<<62)) }
 
-// servedQueries lists what a circuit of some columns answers, whose domains are those of circuit.Domains, and whose rows take that
+// servedQueries lists what a circuit of some columns answers, whose domains are those of circuit.RootDomains, and whose rows take that
 // work.
 func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft bool) []servedQuery {
 	columns := []int64{int64(len(s.Columns))}

@@ -407,47 +407,6 @@ func TestServeLargeLabels(t *testing.T) {
 	}
 }
 
-// TestServeUnread: of a column that no leaf reads a server says what pce query moments says of it, and answers all queries about
-// the others.
-func TestServeUnread(t *testing.T) {
-	t.Chdir(t.TempDir())
-	text := "P ProductNode(B, C){\n  B Bernoulli(b|p=0.25)\n  C Gaussian(c|mean=2;stdev=1)\n}\n# a;b;c\n"
-	if err := os.WriteFile("unread.spn", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	url, stop := serving(t, nil, "--model", "m=unread.spn")
-	defer stop()
-	x := `"inputs":[{"name":"x","datatype":"FP64","shape":[2,3],"data":[7,null,null,null,1,3]}]`
-	for query, want := range map[string]string{
-		`"moments"`:                       "[NaN 0.25 2 NaN 1 3]",
-		`"quantiles","level":0.5`:         "[NaN 0 2 NaN 1 3]",
-		`"quantiles","level":0.9`:         "[NaN 1 3.28 NaN 1 3]",
-		`"classify","class":"b"`:          "[0 0]",
-		`"expect","of":"b + c"`:           "[2.25 4]",
-		`"sample","seed":1,"n_samples":1`: "",
-		`"mpe"`:                           "[7 0 2 NaN 1 3]",
-	} {
-		status, said := post(t, url+"/v2/models/m/infer", `{"parameters":{"query":`+query+`},`+x+`}`)
-		if status != 200 {
-			t.Errorf("%s: %d %s", query, status, said)
-			continue
-		}
-		got := numbersOf(t, status, said)
-		for i := range got {
-			got[i] = math.Round(100*got[i]) / 100
-		}
-		if want != "" && fmt.Sprint(got) != want {
-			t.Errorf("%s: %v, want %s", query, got, want)
-		}
-	}
-	for query, want := range map[string]string{`"classify","class":"a"`: "want one of", `"expect","of":"a"`: `\"a\" is in no leaf`, `"mpe","of":"a"`: ""} {
-		status, said := post(t, url+"/v2/models/m/infer", `{"parameters":{"query":`+query+`},`+x+`}`)
-		if want != "" && (status != 400 || !strings.Contains(string(said), want)) || status == 500 {
-			t.Errorf("%s: %d %s, want %q", query, status, said, want)
-		}
-	}
-}
-
 // TestServedWork wants what a row is said to take to grow with the categories of its columns, whose probabilities are all
 // computed, and with the candidates that are asked for, and never to be beyond the numbers there are.
 func TestServedWork(t *testing.T) {

@@ -137,6 +137,9 @@ func CompileClasses(g *circuit.Graph, params circuit.ParamFunc64, class int, o O
 			return nil, fmt.Errorf("%w: variable %d is a %s, which has no codes; name a finite one as the class", ErrOptions, class, n.Leaf.Name())
 		}
 	}
+	if circuit.RootDomains(g)[class] < 0 { // one root would be there, as if the first code were certain
+		return nil, fmt.Errorf("%w: variable %d is in no leaf, so nothing can be said of it; name another one as the class", ErrOptions, class)
+	}
 	return compile(g, params, class, o)
 }
 

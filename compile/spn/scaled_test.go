@@ -307,3 +307,17 @@ func TestAutoScaled(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadClass refuses a class that only a leaf reads which the root does not reach.
+func TestUnreadClass(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}},
+		{Kind: circuit.Input, Units: 1, Var: 1, Leaf: circuit.Categorical{Categories: 3}},
+	}}
+	params := reference.Params{{0.5, 0.5}, {0.25, 0.25, 0.5}}
+	for class, want := range []error{nil, spn.ErrOptions} {
+		if _, err := spn.CompileClasses(g, params.Read64, class, spn.Options{Type: simt.F64}); !errors.Is(err, want) {
+			t.Errorf("class %d: %v, want %v", class, err, want)
+		}
+	}
+}
