@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/boxes"
@@ -53,8 +54,12 @@ func NewExpectation(f, density *Model) (*Expectation, error) {
 	}
 	domains := make([]boxes.Domain, len(e.columns))
 	e.codes = make([]map[float64]int, len(e.columns))
+	read := circuit.RootDomains(density.Graph())
 	for i, c := range e.columns {
 		column := &schema.Columns[c]
+		if read[c] < 0 { // every set of its values would have the probability 1
+			return nil, fmt.Errorf("%w: no leaf of the density reads %s, so it says nothing of that feature; train it on the forest's columns", dataset.ErrSetting, schema.ColumnName(c))
+		}
 		if column.Kind == dataset.Continuous {
 			continue
 		}

@@ -207,7 +207,7 @@ func TestExpectationOfValues(t *testing.T) {
 func TestExpectationRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 94))
 	g := reference.Random(rng, reference.RandomOptions{Vars: 3, MaxUnits: 2, MaxCodes: 2, Discrete: true, Positive: true})
-	open := func(o pce.Options) *pce.Model {
+	open := func(g *circuit.Graph, o pce.Options) *pce.Model {
 		m, err := pce.New(t.Context(), g, start(t, g), o)
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,12 @@ func TestExpectationRefused(t *testing.T) {
 		return m
 	}
 	half := func(int) float64 { return 0.5 }
-	soft, three := open(pce.Options{Soft: true}), of(bushy(rng, 3, 2, 2, half))
+	soft, three := open(g, pce.Options{Soft: true}), of(bushy(rng, 3, 2, 2, half))
+	unread := open(&circuit.Graph{NumVars: 3, Root: 2, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Input, Units: 1, Var: 2, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{0, 1}},
+	}}, pce.Options{Soft: true})
 	minimum := bushy(rng, 3, 2, 2, half)
 	minimum.Combine = forest.Min
 	for name, tc := range map[string]struct {
@@ -233,8 +238,9 @@ func TestExpectationRefused(t *testing.T) {
 	}{
 		"a circuit for a forest":    {soft, soft, pce.ErrKind},
 		"a forest for a density":    {three, three, pce.ErrKind},
-		"a density without Soft":    {three, open(pce.Options{}), pce.ErrOptions},
+		"a density without Soft":    {three, open(g, pce.Options{}), pce.ErrOptions},
 		"another number of columns": {of(bushy(rng, 4, 2, 2, half)), soft, dataset.ErrSetting},
+		"a column without a leaf":   {three, unread, dataset.ErrSetting},
 		"minima over trees":         {of(minimum), soft, forest.ErrRequest},
 	} {
 		if _, err := pce.NewExpectation(tc.forest, tc.density); !errors.Is(err, tc.want) {
