@@ -58,6 +58,9 @@ func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, erro
 // deterministic and have the same structure, else over rows that are chosen as by Entropy.
 func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64) (*Divergence, error) {
 	p, q := m.plan.Schema, other.plan.Schema
+	if m.forest != nil || other.forest != nil {
+		return nil, errForest
+	}
 	if err := sameColumns(m.plan, other.plan); err != nil {
 		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
 	}
@@ -195,7 +198,8 @@ func fillStates(b *dataset.Batch, domains []int, first int) {
 
 // sameColumns says why rows of two models cannot be compared, or returns nil. Columns go by their places, so a name at
 // another place of the other model means other columns. The probability of a count says nothing beside a density;
-// histograms of whole numbers have either.
+// histograms of whole numbers have either. A column that the other model does not read has no probability there, and would
+// count as if it were certain.
 func sameColumns(m, other *run.Blueprint) error {
 	p, q := m.Schema, other.Schema
 	if err := cmp.Or(p.Accepts(q), q.Accepts(p)); err != nil {
@@ -205,8 +209,12 @@ func sameColumns(m, other *run.Blueprint) error {
 	for v, c := range q.Columns {
 		place[c.Name] = v
 	}
+	read, others := circuit.RootDomains(m.Graph), circuit.RootDomains(other.Graph)
 	for v := range p.Columns {
 		a, b := &p.Columns[v], &q.Columns[v]
+		if read[v] >= 0 && others[v] < 0 {
+			return fmt.Errorf("no leaf of the other one reads %s, so it says nothing of it; give a model of all columns", p.ColumnName(v))
+		}
 		if w, ok := place[a.Name]; ok && w != v && a.Name != "" {
 			return fmt.Errorf("%s is column %d of one and column %d of the other; give models with one order of columns", p.ColumnName(v), v+1, w+1)
 		}

@@ -202,6 +202,14 @@ func TestDivergenceOfExcludedNumbers(t *testing.T) {
 	if d, err := coin.Divergence(t.Context(), counts, 100, 0); err != nil || !(math.Abs(d.KL.Nats) < 1e-3) {
 		t.Errorf("%+v, %v; want 0 where a column is missing", d, err)
 	}
+	if d, err := counts.Divergence(t.Context(), counts, 100, 0); err != nil || d.KL.Nats != 0 {
+		t.Errorf("%+v, %v; want 0 from itself", d, err)
+	}
+	// The other way round the column counts in the one and not in the other, which made of it a divergence below 0.
+	wide := openText(t, "circuit 2\na = input x0 gaussian 0 1\nb = input x1 gaussian 0 2\np = product a b\n")
+	if d, err := wide.Divergence(t.Context(), coin, 100, 0); !errors.Is(err, pce.ErrOptions) || !strings.Contains(err.Error(), "reads column 2") {
+		t.Errorf("%+v, %v; want an error that names the second column", d, err)
+	}
 }
 
 // TestDivergenceAfterClose wants ErrClosed once either model is closed, and the context's error, where no row is drawn.
