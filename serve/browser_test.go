@@ -183,6 +183,10 @@ func TestBrowser(t *testing.T) {
 		p.eval(`document.getElementById("input-weights").value = "1,2"`, nil)
 		p.click("#ask")
 		p.wait(`document.querySelector("#answer .problem")?.textContent.includes("weights")`)
+		p.eval(`document.getElementById("input-weights").value = "1,, 3,4"`, nil) // nothing is said of one
+		p.eval(`document.getElementById("input-likelihood").value = "0.5,2" + ",".repeat(18)`, nil)
+		p.click("#ask")
+		p.wait(`document.querySelector("#answer h3")?.textContent === "Mean"`)
 		if told := p.complaints(1); len(told) != 1 || !strings.Contains(told[0], "400") { // the console notes what was refused
 			t.Errorf("the console has %q", told)
 		}

@@ -76,7 +76,7 @@ func (m *painter) Queries() []Query {
 		{Name: "marginal", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}, {Name: "marginals", Datatype: oip.FP64, Shape: []int64{columns, 5}, OnRequest: true}}},
 		{Name: "conditional", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}}, Inputs: []Input{{Name: "query_mask", Datatype: oip.Bool, Shape: []int64{columns}}}},
 		{Name: "classify", Outputs: []Output{{Name: "label", Datatype: oip.FP64}, {Name: "probabilities", Datatype: oip.FP32, Shape: []int64{5}, OnRequest: true}}, Params: []Param{{Name: "class", Default: "", Values: []string{"size", "level"}}}},
-		{Name: "moments", Inputs: []Input{{Name: "weights", Datatype: oip.FP64, Shape: []int64{columns}, Optional: true}}, Outputs: []Output{{Name: "mean", Datatype: oip.FP64, Shape: []int64{columns}}, {Name: "variance", Datatype: oip.FP64, Shape: []int64{columns}}}},
+		{Name: "moments", Inputs: []Input{{Name: "weights", Datatype: oip.FP64, Shape: []int64{columns}, Optional: true}, {Name: "likelihood", Datatype: oip.FP64, Shape: []int64{columns, 5}, Optional: true}}, Outputs: []Output{{Name: "mean", Datatype: oip.FP64, Shape: []int64{columns}}, {Name: "variance", Datatype: oip.FP64, Shape: []int64{columns}}}},
 	}
 }
 

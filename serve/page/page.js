@@ -174,7 +174,7 @@ function parameters() {
       field(id, `${label}: columns, by name or number`, element("input", { type: "text", autocomplete: "off", placeholder: evidence.columns[0].name }), "", "field whole");
     } else {
       field(id, `${label} (${t.datatype}, ${t.shape.slice(1).join(" × ") || "one"}${t.parameters?.optional ? ", optional" : ""})`,
-        element("input", { type: "text", autocomplete: "off", placeholder: "numbers, separated by commas" }), "", "field whole");
+        element("input", { type: "text", autocomplete: "off", placeholder: "numbers, separated by commas; empty ones say nothing" }), "", "field whole");
     }
   }
   find("parameters").replaceChildren(...fields);
@@ -198,8 +198,8 @@ function request() {
       r.inputs.push({ name: t.name, datatype: "BOOL", shape: [1, evidence.columns.length], data: evidence.marked(text) });
       continue;
     }
-    const data = text.split(",").map((x) => numeric(t.name, x));
-    r.inputs.push({ name: t.name, datatype: "FP64", shape: t.shape.length === 1 ? [1] : [1, data.length], data });
+    const data = text.split(",").map((x) => (x.trim() === "" ? null : numeric(t.name, x))); // an empty one says nothing
+    r.inputs.push({ name: t.name, datatype: "FP64", shape: t.shape.map(Math.abs), data }); // of one row, which is -1 there
   }
   return r;
 }
