@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // network is one of SPFlow, with a histogram that has breaks of its own in each leaf.
@@ -158,5 +162,35 @@ func TestCodeModel(t *testing.T) {
 	}
 	if _, err := pce.Open(ctx, path, pce.Options{MaxMemory: 1 << 20}); err == nil {
 		t.Error("a limit of 1 MiB is not heeded")
+	}
+}
+
+// TestCodeOfUnreadColumns wants a number in a column that the root does not read to change nothing on any path, whatever the scale
+// of the column.
+func TestCodeOfUnreadColumns(t *testing.T) {
+	leaf := func(v int) circuit.Node {
+		return circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Gaussian{}}
+	}
+	s := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Scale: 2, Offset: 1}, {Kind: dataset.Continuous, Scale: 1000, Offset: 5}}}
+	for _, nodes := range [][]circuit.Node{{leaf(0)}, {leaf(0), leaf(1)}} { // without a leaf, and with one beside the root
+		g, params := &circuit.Graph{NumVars: 2, Nodes: nodes}, reference.Params{{0, 1}, {0, 1}}
+		path := filepath.Join(t.TempDir(), "model.safetensors")
+		if err := run.WriteCircuit(path, g, s, params[:len(nodes)].Read64); err != nil {
+			t.Fatal(err)
+		}
+		for _, by := range []run.Path{"", run.PathTensor, run.PathCode} {
+			m, err := pce.Open(t.Context(), path, pce.Options{Path: by})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ll, err := m.LogLikelihood(t.Context(), [][]float64{{1, 7}, {1, math.NaN()}})
+			want := -0.5*math.Log(2*math.Pi) - math.Log(2)
+			if err != nil || !(math.Abs(ll[0]-want) <= 1e-6) || !(math.Abs(ll[1]-want) <= 1e-6) {
+				t.Errorf("%d leaves, path %q: %v, %v; want %v of both rows", len(nodes), by, ll, err, want)
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

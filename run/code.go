@@ -263,7 +263,7 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := engine.NewCode(ctx, dev, b.codeModel(), engine.CodeOptions{Rows: l.Rows, Schema: b.Schema, OwnsDevice: true})
+	c, err := engine.NewCode(ctx, dev, b.codeModel(), engine.CodeOptions{Rows: l.Rows, Schema: b.codeSchema(), OwnsDevice: true})
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -292,6 +292,19 @@ func (b *Blueprint) code(ctx context.Context, l Load) (engine.Runner, error) {
 		beside.Rows = min(beside.Rows, rows.Most)
 		return t.Engine(ctx, beside)
 	}}, nil
+}
+
+// codeSchema is the schema for code, which takes the cells of all columns: those that the root does not read have no scale there, since
+// likelihoods do not depend on their numbers.
+func (b *Blueprint) codeSchema() *dataset.Schema {
+	s := *b.Schema
+	s.Columns = slices.Clone(s.Columns)
+	for v, codes := range circuit.RootDomains(b.Graph) {
+		if codes < 0 {
+			s.Columns[v].Offset, s.Columns[v].Scale = 0, 0
+		}
+	}
+	return &s
 }
 
 func (b *Blueprint) codeModel() engine.CodeModel {
