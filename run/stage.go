@@ -41,6 +41,9 @@ type Stage struct {
 	Resumed           int    // StageTrain: epochs that are done already
 	ResumedSteps      int64  // StageTrain: steps that are
 	Epochs            int    // StageTrain: of the whole run, unless patience or steps end it
+
+	// ValidLL, of StageTrain, Done, is that of the parameters which training kept; NaN without validation rows.
+	ValidLL float64
 }
 
 // teller calls OnStage, which may be nil.

@@ -3,10 +3,12 @@ package run_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -34,5 +36,26 @@ func TestStartUnread(t *testing.T) {
 	}, compile.Options{})
 	if !errors.Is(err, errUnread) {
 		t.Errorf("Build = %v, %v; want %v", b, err, errUnread)
+	}
+}
+
+// TestStageOfStart trains a learned circuit by steps that do harm, so that its start is kept: the end of training tells the
+// start's figure, which no epoch came to.
+func TestStageOfStart(t *testing.T) {
+	o := small(t, "learnspn")
+	o.EM.Phases = []em.Phase{{Rule: em.MiniBatch, Epochs: 2, BatchRows: 4, StepSize: em.Schedule{{Shape: em.Constant, Length: 1, From: 1}}}}
+	best, told := math.Inf(-1), math.NaN()
+	o.EM.OnEpoch = func(m em.Metrics) { best = max(best, m.ValidLL) }
+	o.OnStage = func(s run.Stage) {
+		if s.Name == run.StageTrain && s.Done {
+			told = s.ValidLL
+		}
+	}
+	r, err := run.Train(t.Context(), o)
+	if err != nil || r.BestEpoch != 0 {
+		t.Fatalf("%+v, %v: the steps do no harm", r, err)
+	}
+	if told != r.ValidLL || !(told > best) {
+		t.Errorf("training ends with %v, and the model has %v; the best epoch had %v", told, r.ValidLL, best)
 	}
 }

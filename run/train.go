@@ -252,6 +252,7 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
+	stage.ValidLL = res.ValidLL
 	trained(stage)
 	out := r.result(res, f)
 	evaluated := tell.begin(Stage{Name: StageEvaluate})

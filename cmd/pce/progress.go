@@ -213,6 +213,9 @@ func (p *progress) stage(s run.Stage) {
 		if !s.Done && s.Resumed > 0 {
 			p.best = bestOf(filepath.Join(p.dir, run.MetricsFile), s.Resumed)
 		}
+		if s.Done && s.ValidLL > p.best { // of the start, than which no epoch was better
+			p.best = s.ValidLL
+		}
 	}
 	if !p.people {
 		return

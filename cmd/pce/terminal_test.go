@@ -108,6 +108,21 @@ func TestBarLine(t *testing.T) {
 	}
 }
 
+// TestBestStart wants the best validation figure of a run to be that of its start where no epoch was better, and else that of
+// the best epoch.
+func TestBestStart(t *testing.T) {
+	for kept, want := range map[float64]string{-2.5: "best validation -2.5000 nats", -4: "best validation -3.0000 nats", math.NaN(): "best validation -3.0000 nats"} {
+		var b bytes.Buffer
+		p := &progress{w: &b, people: true, columns: func() int { return 100 }, best: math.NaN(), read: map[string]bool{}, log: slog.New(slog.DiscardHandler)}
+		p.stage(run.Stage{Name: run.StageTrain, Variables: 1})
+		p.epoch(em.Metrics{Epoch: 1, ValidLL: -3})
+		p.stage(run.Stage{Name: run.StageTrain, Variables: 1, Done: true, ValidLL: kept})
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%v was kept: %q, want %q", kept, &b, want)
+		}
+	}
+}
+
 // TestErase wants a line that a narrower window shows on three lines to be removed.
 func TestErase(t *testing.T) {
 	var b bytes.Buffer
