@@ -70,7 +70,7 @@ func Warnings(rows string, e em.Evaluation, s *dataset.Schema) []string {
 	}
 	switch {
 	case e.Impossible > 0:
-		warn("the mean of %d %srows is -Inf, since %d of them have probability 0, the first is %srow %d: no training row allows what it says; look at its cells, or train with a larger pseudocount or other leaves",
+		warn("the mean of %d %srows is -Inf, since %d of them have probability 0, the first is %srow %d: it says what no training row allows, or a number too far from theirs; look at its cells, or train with a larger pseudocount or other leaves",
 			e.Rows, rows, e.Impossible, rows, e.Lowest.Row+1)
 	case math.IsInf(e.Highest.LL, 1):
 		warn("the mean of %d %srows is +Inf, since %srow %d has an infinite density; look at its cells, or raise the smallest deviation of the leaves", e.Rows, rows, rows, e.Highest.Row+1)
