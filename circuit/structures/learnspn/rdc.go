@@ -3,6 +3,7 @@ package learnspn
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -269,20 +270,47 @@ func chance(p, q, n int) float64 {
 
 // rdcTest reports which pairs of a slice's variables are dependent: those whose coefficient
 // exceeds the threshold, and what chance would make of independent columns in as many rows.
+// The rows of a pair are those in which both are observed. A basis has length 1 over all rows in which
+// its own column is, so what it has of the rows of a pair is made as long as if they were all.
 func rdcTest(s slice, threshold float64, rng *rand.Rand) func(i, j int) bool {
 	s = s.of(sampleRows(s.rows, min(rdcRows, rdcCells/len(s.vars)), rng))
-	bases := make([][][]float64, len(s.vars))
+	bases, seen := make([][][]float64, len(s.vars)), make([]rowSet, len(s.vars))
 	for i, v := range s.vars {
 		x := &s.all[v]
 		f := rdcFeatures(x, s.rows, drawWeights(x.rdcInputs(), rng))
 		centre(f)
-		bases[i] = whiten(f)
+		bases[i], seen[i] = whiten(f), x.observed(s.rows)
 	}
 	return func(i, j int) bool {
-		p, q := len(bases[i]), len(bases[j])
-		if p == 0 || q == 0 {
+		p, q, both := len(bases[i]), len(bases[j]), seen[i].common(seen[j])
+		if p == 0 || q == 0 || both == 0 {
 			return false
 		}
-		return correlation(bases[i], bases[j]) > max(threshold, chance(p, q, len(s.rows)))
+		own, other := seen[i].common(seen[i]), seen[j].common(seen[j])
+		longer := math.Sqrt(float64(own)*float64(other)) / float64(both) // 1 without missing cells
+		return longer*correlation(bases[i], bases[j]) > max(threshold, chance(p, q, both))
 	}
+}
+
+// rowSet is a set of rows by their places, 64 in a word.
+type rowSet []uint64
+
+// observed returns which of some rows have a cell.
+func (x *variable) observed(rows []int32) rowSet {
+	set := make(rowSet, (len(rows)+63)/64)
+	for i, r := range rows {
+		if _, ok := x.at(r); ok {
+			set[i>>6] |= 1 << (i & 63)
+		}
+	}
+	return set
+}
+
+// common returns how many rows are in both sets.
+func (s rowSet) common(t rowSet) int {
+	n := 0
+	for k, w := range s {
+		n += bits.OnesCount64(w & t[k])
+	}
+	return n
 }

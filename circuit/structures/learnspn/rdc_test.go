@@ -233,3 +233,35 @@ func TestMissingCellsSayNothing(t *testing.T) {
 		t.Errorf("dependent: copies %v, shuffled %v %v; want true, false, false", dependent(0, 1), dependent(0, 2), dependent(1, 2))
 	}
 }
+
+// TestFewCommonRows wants a column and its copy dependent where each has a fifth of its cells, so that one row in 25 has both,
+// and independent columns apart that have their cells in the same 40 of 4,000 rows.
+func TestFewCommonRows(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		const rows = 4000
+		columns := make([]column, 4)
+		for v := range columns {
+			columns[v].values = slices.Repeat([]float32{float32(math.NaN())}, rows)
+		}
+		for r := range rows {
+			x := float32(rng.NormFloat64())
+			for _, v := range []int{0, 1} {
+				if rng.IntN(5) == 0 {
+					columns[v].values[r] = x
+				}
+			}
+			if r%100 == 0 {
+				columns[2].values[r], columns[3].values[r] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
+			}
+		}
+		src, leaves := tableOf(t, columns...)
+		all, err := readTable(t.Context(), src, leaves)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dependent := rdcTest(whole(all), rdcThreshold, rng); !dependent(0, 1) || dependent(2, 3) {
+			t.Errorf("seed %d: dependent: copies %v, independent columns %v; want true, false", seed, dependent(0, 1), dependent(2, 3))
+		}
+	}
+}
