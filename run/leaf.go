@@ -184,7 +184,7 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 // stored returns the schema under which the rows of src have to be stored for the
 // structure's leaves: that of src, but for counts of Poisson leaves, which stay as
 // they are, numbers of log-normal leaves, which stay positive, and tied steps of a
-// hidden Markov model, which share one scale as they share their leaves. Discrete columns
+// hidden Markov model, which share one scale and one list of labels as they share their leaves. Discrete columns
 // have the categories of their leaves, or are continuous where their leaves describe numbers:
 // a run that is resumed reads its rows as its circuit says, and has to find the same ones.
 // Columns of histograms have their edges.
@@ -193,6 +193,9 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 	out.Columns = slices.Clone(out.Columns)
 	if s.tied() {
 		if err := shareScale(ctx, src, out.Columns); err != nil {
+			return nil, err
+		}
+		if err := s.shareLabels(&out); err != nil {
 			return nil, err
 		}
 	}
@@ -250,6 +253,43 @@ func (s *Structure) ends(ctx context.Context, src dataset.Source) ([][2]float64,
 		}
 	}
 	return ends, nil
+}
+
+// shareLabels gives the columns of texts the texts of all of them where columns share leaves: a code is then the same text in each. It
+// refuses columns of texts beside columns of numbers, whose codes have nothing in common.
+func (s *Structure) shareLabels(schema *dataset.Schema) error {
+	first, all, differ := -1, map[string]bool{}, false
+	for i := range schema.Columns {
+		c := &schema.Columns[i]
+		if c.Kind != dataset.Discrete {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		f := &schema.Columns[first]
+		if (c.Labels == nil) != (f.Labels == nil) {
+			return fmt.Errorf("%w: %s and %s share a leaf of %s, and one of them holds texts, the other numbers; give both one type (label in data.columns)",
+				ErrOptions, schema.ColumnName(first), schema.ColumnName(i), s.Kind)
+		}
+		if i > first && len(c.Labels) > 0 && len(f.Labels) > 0 && &c.Labels[0] == &f.Labels[0] {
+			continue // one list, as tokens of text have
+		}
+		differ = differ || !slices.Equal(c.Labels, f.Labels)
+		for _, label := range c.Labels {
+			all[label] = true
+		}
+	}
+	if !differ {
+		return nil
+	}
+	labels := slices.Sorted(maps.Keys(all))
+	for i := range schema.Columns {
+		if c := &schema.Columns[i]; c.Kind == dataset.Discrete {
+			c.Labels, c.Categories = labels, len(labels)
+		}
+	}
+	return nil
 }
 
 // shareCategories gives the discrete columns of a schema without labels the categories that

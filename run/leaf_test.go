@@ -372,3 +372,40 @@ func TestEdgesOfCloseNumbers(t *testing.T) {
 		t.Errorf("edges %v, %v and %v", c[0].Edges, c[1].Edges, c[2].Edges)
 	}
 }
+
+// TestTiedLabels wants tied steps to have one list of texts, so that a code is the same text in each, and refuses numbers beside
+// texts. Steps that are not tied keep their own.
+func TestTiedLabels(t *testing.T) {
+	path := writeRows(t, "s1,s2,s3", 1, func() []any { return []any{"b", "c", "a\na,b,c\nb,b,c"} })
+	for _, tied := range []bool{true, false} {
+		s := run.DefaultStructure()
+		s.Kind, s.Latents, s.HMM.Tied = "hmm", 2, tied
+		b, err := run.Build(t.Context(), s, run.Files(path), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		var rows dataset.Batch
+		if err := b.Train.Gather(t.Context(), &rows, []int{0, 1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		for v, texts := range [][]string{{"b", "a", "b"}, {"c", "b", "b"}, {"a", "c", "c"}} {
+			labels := b.Schema.Columns[v].Labels
+			if want := []string{"a", "b", "c"}; tied && !slices.Equal(labels, want) || !tied && len(labels) != 2 {
+				t.Errorf("tied: %v: column %d has the labels %v", tied, v+1, labels)
+			}
+			for r, want := range texts {
+				if got := labels[rows.Columns[v].Codes.At(r)]; got != want {
+					t.Errorf("tied: %v: row %d of column %d is %s, want %s", tied, r+1, v+1, got, want)
+				}
+			}
+		}
+	}
+	mixed := writeRows(t, "s1,s2", 1, func() []any { return []any{"b", "1\na,0"} })
+	s := run.DefaultStructure()
+	s.Kind, s.Latents = "hmm", 2
+	_, err := run.Build(t.Context(), s, run.Files(mixed), compile.Options{})
+	if !errors.Is(err, run.ErrOptions) || !strings.Contains(err.Error(), "texts") {
+		t.Errorf("texts beside numbers: %v", err)
+	}
+}
