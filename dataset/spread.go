@@ -134,8 +134,8 @@ func (t *tally) scaleOf() (offset, scale float64) {
 
 func usable(scale float64) bool { return scale > 0 && !math.IsInf(scale, 0) }
 
-// Scale returns an offset and a scale that the numbers of several continuous
-// columns of src may share, as inference chooses them for one.
+// Scale returns an offset and a scale that the numbers of several columns of src may share, as inference
+// chooses them for one. Codes are numbers, too.
 func Scale(ctx context.Context, src Source, columns []int) (offset, scale float64, err error) {
 	s, b := src.Schema(), &Batch{}
 	var t tally
@@ -147,6 +147,12 @@ func Scale(ctx context.Context, src Source, columns []int) (offset, scale float6
 			for _, v := range b.Columns[i].Values {
 				if v == v {
 					t.add(s.Columns[i].Number(v), sampledPerColumn(1))
+				}
+			}
+			codes := b.Columns[i].Codes
+			for r := range codes.Len() {
+				if c := codes.At(r); c != Missing {
+					t.add(float64(c), sampledPerColumn(1))
 				}
 			}
 		}

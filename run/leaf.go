@@ -192,9 +192,6 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 	out := *src.Schema()
 	out.Columns = slices.Clone(out.Columns)
 	if s.tied() {
-		if err := shareScale(ctx, src, out.Columns); err != nil {
-			return nil, err
-		}
 		if err := s.shareLabels(&out); err != nil {
 			return nil, err
 		}
@@ -202,8 +199,20 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 	if err := s.shareCategories(&out); err != nil {
 		return nil, err
 	}
+	leaves := s.leavesOf(out.Columns)
+	for i, l := range leaves {
+		c := &out.Columns[i]
+		if c.Kind == dataset.Discrete && c.Labels == nil && slices.Contains(numberLeaves, l.Type) {
+			c.Kind, c.Categories = dataset.Continuous, 0
+		}
+	}
+	if s.tied() { // with whole numbers that leaves take as they take others
+		if err := shareScale(ctx, src, out.Columns); err != nil {
+			return nil, err
+		}
+	}
 	var ends [][2]float64 // of the numbers of columns, once they are needed
-	for i, l := range s.leavesOf(out.Columns) {
+	for i, l := range leaves {
 		c := &out.Columns[i]
 		kind := l.typeOf(c)
 		if ends == nil && kind == "histogram" {
@@ -211,9 +220,6 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 			if ends, err = s.ends(ctx, src); err != nil {
 				return nil, err
 			}
-		}
-		if c.Kind == dataset.Discrete && c.Labels == nil && slices.Contains(numberLeaves, kind) {
-			c.Kind, c.Categories = dataset.Continuous, 0
 		}
 		switch {
 		case kind == "poisson":
@@ -362,19 +368,21 @@ func (l *Leaf) edges(least, largest float64) []float64 {
 	}
 }
 
-// shareScale gives the continuous columns of a source one offset and one scale.
+// shareScale gives the continuous columns of a source one offset and one scale, if any has some.
 func shareScale(ctx context.Context, src dataset.Source, columns []dataset.Column) error {
-	var scaled []int
+	var numbers []int
+	scaled := false
 	for i, c := range columns {
-		if c.Kind == dataset.Continuous && c.Scale != 0 {
-			scaled = append(scaled, i)
+		if c.Kind == dataset.Continuous {
+			numbers = append(numbers, i)
+			scaled = scaled || c.Scale != 0
 		}
 	}
-	if scaled == nil {
+	if !scaled {
 		return nil
 	}
-	offset, scale, err := dataset.Scale(ctx, src, scaled)
-	for _, i := range scaled {
+	offset, scale, err := dataset.Scale(ctx, src, numbers)
+	for _, i := range numbers {
 		columns[i].Offset, columns[i].Scale = offset, scale
 	}
 	return err

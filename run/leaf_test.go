@@ -409,3 +409,35 @@ func TestTiedLabels(t *testing.T) {
 		t.Errorf("texts beside numbers: %v", err)
 	}
 }
+
+// TestTiedWholeNumbers wants the tied steps of a hidden Markov model to store their numbers alike also where one column has whole
+// numbers alone, which are categories unless the leaf describes numbers.
+func TestTiedWholeNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	path := writeRows(t, "a,b,c", 200, func() []any {
+		x := 170 + 10*rng.NormFloat64()
+		return []any{x, int(x), x + 0.5}
+	})
+	for _, kind := range []string{"gaussian", "log-normal"} {
+		s := run.DefaultStructure()
+		s.Kind, s.Latents, s.Leaf = "hmm", 2, run.Leaf{Type: kind}
+		b, err := run.Build(t.Context(), s, run.Files(path), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		first := b.Schema.Columns[0]
+		for v, c := range b.Schema.Columns {
+			if c.Scale == 0 || c.Scale != first.Scale || c.Offset != first.Offset {
+				t.Errorf("%s: column %d is stored in units of %v from %v, the first in %v from %v", kind, v+1, c.Scale, c.Offset, first.Scale, first.Offset)
+			}
+		}
+		var rows dataset.Batch
+		if err := b.Train.Gather(t.Context(), &rows, []int{0}); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := first.Number(rows.Columns[0].Values[0]), first.Number(rows.Columns[1].Values[0]); !(math.Abs(math.Trunc(a)-b) < 1e-3) {
+			t.Errorf("%s: the first row has %v and %v", kind, a, b)
+		}
+	}
+}
