@@ -36,10 +36,10 @@ func (l Leaf) over(base Leaf) Leaf {
 		l.Type = base.Type
 	}
 	l.Categories = cmp.Or(l.Categories, base.Categories)
-	l.Bins = cmp.Or(l.Bins, base.Bins)
-	if len(l.Edges) == 0 {
+	if len(l.Edges) == 0 && l.Bins == 0 { // bins of its own are in place of edges
 		l.Edges = base.Edges
 	}
+	l.Bins = cmp.Or(l.Bins, base.Bins)
 	l.Outside = cmp.Or(l.Outside, base.Outside)
 	l.MinSigma = cmp.Or(l.MinSigma, base.MinSigma)
 	l.MinScale = cmp.Or(l.MinScale, base.MinScale)

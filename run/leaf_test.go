@@ -441,3 +441,27 @@ func TestTiedWholeNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestBinsOfOneColumn wants a number of bins that is set for a column to hold although all others have edges, also where the column
+// has categories, which have no edges between them.
+func TestBinsOfOneColumn(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	path := writeRows(t, "x,y,d", 100, func() []any { return []any{2 * rng.Float64(), 100 + 50*rng.Float64(), rng.IntN(10)} })
+	s := run.DefaultStructure()
+	s.Latents, s.Leaf = 2, run.Leaf{Type: "histogram", Edges: []float64{0, 0.5, 1, 2}}
+	s.Leaves = map[string]run.Leaf{"y": {Bins: 8}, "d": {Bins: 4}}
+	b, err := run.Build(t.Context(), s, run.Files(path), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	bins := make([]int, 3)
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Leaf != nil {
+			bins[n.Var] = n.Leaf.NumParams()
+		}
+	}
+	if edges := b.Schema.Columns[1].Edges; !slices.Equal(bins, []int{3, 8, 4}) || len(edges) != 9 || edges[0] < 100 {
+		t.Errorf("%v bins, want 3, 8 and 4; the second column has the edges %v", bins, edges)
+	}
+}
