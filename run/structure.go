@@ -189,10 +189,14 @@ func (s *Structure) learn(ctx context.Context, src dataset.Source, schema *datas
 		for v, l := range leaves {
 			inputs.Nodes = append(inputs.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: l})
 		}
-		var err error
-		if o.Valid, err = s.Valid(ctx, withDomains(schema, inputs)); err != nil {
+		valid, err := s.Valid(ctx, withDomains(schema, inputs))
+		if err == nil {
+			valid, err = checked(valid)
+		}
+		if err != nil {
 			return nil, err
 		}
+		o.Valid = nearby(valid, leaves) // one far cell would decide
 	}
 	return learnspn.Learn(ctx, src, o)
 }

@@ -3,8 +3,10 @@ package run_test
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -157,5 +159,36 @@ func TestInfo(t *testing.T) {
 	y := i.Memory
 	if sum := y.Parameters + y.Values + y.Flows + y.Scratch + y.Program + y.Data + y.Runtime; sum != y.Total || y.Parameters < 4*i.Parameters {
 		t.Errorf("memory %+v", y)
+	}
+}
+
+// TestSearchFarCells searches settings by validation rows of which one has a sentinel, such as -999999: the cell counts as
+// missing, as those of the training rows do, so that the circuit is that of rows without the cell.
+func TestSearchFarCells(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 12))
+	row := func() []any {
+		hidden := rng.IntN(3)
+		return []any{float64(3*hidden) + rng.NormFloat64(), rng.NormFloat64() - float64(2*hidden), 0.5*rng.NormFloat64() + float64(5*(hidden%2))}
+	}
+	train, rows := writeRows(t, "a,b,c", 800, row), make([][]any, 300)
+	for i := range rows {
+		rows[i] = row()
+	}
+	built := map[any]*run.Blueprint{}
+	for _, cell := range []any{"?", -999999.5} {
+		rows[7][0] = cell
+		next := 0
+		valid := writeRows(t, "a,b,c", len(rows), func() []any { next++; return rows[next-1] })
+		s := run.DefaultStructure()
+		s.Kind, s.LearnSPN.Search, s.LearnSPN.MinRows, s.Valid = "learnspn", true, 200, run.Files(valid)
+		b, err := run.Build(t.Context(), s, run.Files(train), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		built[cell] = b
+	}
+	if !reflect.DeepEqual(built["?"].Graph, built[-999999.5].Graph) {
+		t.Errorf("%d nodes are learned, and %d with a sentinel among the validation rows", len(built["?"].Graph.Nodes), len(built[-999999.5].Graph.Nodes))
 	}
 }
