@@ -47,9 +47,10 @@ func (o *ChowLiuOptions) check() error {
 
 // ChowLiu learns the tree of largest total mutual information between
 // neighbours, rooted at its centre. Equal information goes to the pair of
-// smaller variables.
+// smaller variables. The information of a pair counts by the share of rows in which both are
+// observed: that of a few rows is large by chance, and says nothing of the others.
 func ChowLiu(ctx context.Context, src dataset.Source, opts ChowLiuOptions) (Tree, error) {
-	mi, err := MutualInformation(ctx, src, opts)
+	mi, err := mutualInformation(ctx, src, opts, true)
 	if err != nil {
 		return Tree{}, err
 	}

@@ -164,6 +164,44 @@ func TestHandMutualInformation(t *testing.T) {
 	}
 }
 
+// TestRareColumns has columns with a cell in one row of 50, each of which is nearly a copy of one that has all. In the tree each is
+// beside that one: the one or two rows in which two of them are observed say nothing, however much information these seem to have.
+func TestRareColumns(t *testing.T) {
+	const rows, dense, rare = 4000, 4, 16
+	rng := rand.New(rand.NewPCG(13, 14))
+	columns := make([][]int, dense+rare)
+	for v := range columns {
+		columns[v] = make([]int, rows)
+	}
+	for r := range rows {
+		for v := range columns {
+			switch {
+			case v < dense:
+				columns[v][r] = rng.IntN(2)
+			case rng.IntN(50) > 0:
+				columns[v][r] = dataset.Missing
+			case rng.IntN(20) == 0:
+				columns[v][r] = 1 - columns[v%dense][r]
+			default:
+				columns[v][r] = columns[v%dense][r]
+			}
+		}
+	}
+	src := &table{}
+	for _, c := range columns {
+		src.addCodes(2, nil, c)
+	}
+	tree, err := ChowLiu(t.Context(), src, DefaultChowLiu())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := dense; v < dense+rare; v++ {
+		if of := v % dense; tree.Parent[v] != of && tree.Parent[of] != v {
+			t.Errorf("column %d, a copy of %d, has the parent %d, and that %d", v, of, tree.Parent[v], tree.Parent[of])
+		}
+	}
+}
+
 // TestWorkers checks that the number of goroutines changes no bit.
 func TestWorkers(t *testing.T) {
 	src := mixed(500)

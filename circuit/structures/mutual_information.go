@@ -47,6 +47,12 @@ func (m *Information) pair(i, j int) *float64 {
 // not in its most common bin; the rest follows from the other variable's own
 // counts. Time is at most pairs × rows, and far less for sparse columns.
 func MutualInformation(ctx context.Context, src dataset.Source, opts ChowLiuOptions) (*Information, error) {
+	return mutualInformation(ctx, src, opts, false)
+}
+
+// mutualInformation is MutualInformation, per row of the sample if shared is set: what a pair tells of the rows in which both are
+// observed is then spread over all rows.
+func mutualInformation(ctx context.Context, src dataset.Source, opts ChowLiuOptions, shared bool) (*Information, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
@@ -78,7 +84,11 @@ func MutualInformation(ctx context.Context, src dataset.Source, opts ChowLiuOpti
 				for rest := vars[i+1:]; len(rest) > 0; rest = rest[min(group, len(rest)):] {
 					p.count(vars[i], rest)
 					for k, b := range rest[:min(group, len(rest))] {
-						*mi.pair(vars[i].id, b.id) = p.information(vars[i], b, k)
+						nats := p.information(vars[i], b, k)
+						if shared {
+							nats *= p.share(vars[i], b, k)
+						}
+						*mi.pair(vars[i].id, b.id) = nats
 					}
 				}
 			}

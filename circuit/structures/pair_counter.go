@@ -119,6 +119,13 @@ func (p *pairCounter) information(a, b *sparse, k int) float64 {
 	return max(0, sum/total+fastLog(total)) // below 0 only by rounding
 }
 
+// share returns the share of rows in which both variables of counts[k] are observed: exactly 1 where no cell is missing.
+func (p *pairCounter) share(a, b *sparse, k int) float64 {
+	n := len(a.bin)
+	both := int(p.counts[k][a.missing()*p.stride+b.missing()])
+	return float64(n-a.count[a.missing()]-b.count[b.missing()]+both) / float64(n)
+}
+
 // soften spreads each count over the neighbouring bins of smooth variables. The
 // weights of a bin add up to 1, at the borders too.
 func (p *pairCounter) soften(a, b *sparse, counts []int32) []float64 {
