@@ -21,6 +21,7 @@ type variable struct {
 	codes   []int32   // [rows] of a finite domain, missing or 0..domain-1
 	values  []float64 // [rows] of other domains, NaN where missing
 	ordered bool      // codes are numbers, not labels
+	gaps    bool      // some cell is missing
 
 	// What dependence is measured on: the codes, or few bins of many codes or of numbers.
 	bins  []int32 // [rows], missing or 0..count-1
@@ -75,6 +76,10 @@ func readTable(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (
 	}
 	for v := range all {
 		x := &all[v]
+		for r := range int32(n) {
+			_, ok := x.at(r)
+			x.gaps = x.gaps || !ok
+		}
 		if x.bin(); x.domain == 0 {
 			x.deviation = math.Sqrt(x.describe().Variance)
 		}

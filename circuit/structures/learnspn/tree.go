@@ -30,7 +30,8 @@ type joints interface {
 }
 
 // learnTree returns the Chow-Liu tree over the variables of a slice. Variables of few codes
-// form the tree of largest mutual information. Each other one depends on the variable of the
+// form the tree of largest mutual information, that of a pair counted by the share of rows in which both are
+// observed, since a few rows seem to inform most. Each other one depends on the variable of the
 // tree that tells most of it, if the G-test finds the two dependent, and else on none.
 // weight holds the weights of the rows; nil: all 1.
 func learnTree(s slice, w joints, weight []float64, f *leafFitter) *tree {
@@ -49,6 +50,7 @@ func learnTree(s slice, w joints, weight []float64, f *leafFitter) *tree {
 		t.parent[i] = -1
 	}
 	buf := make([]float64, maxBins*maxBins)
+	share := s.together(few)
 	smooth := func(i, j int) float64 {
 		a, b := s.all[s.vars[i]].count, s.all[s.vars[j]].count
 		joint := w.joint(i, j, buf)
@@ -56,7 +58,7 @@ func learnTree(s slice, w joints, weight []float64, f *leafFitter) *tree {
 			joint[k] += f.smoothing / float64(len(joint))
 		}
 		nats, _, _ := information(joint, a, b)
-		return nats
+		return nats * share(i, j)
 	}
 	if len(few) > 0 {
 		edges := structures.SpanningTree(len(few), func(i, j int) float64 { return smooth(few[i], few[j]) })
@@ -84,6 +86,29 @@ func learnTree(s slice, w joints, weight []float64, f *leafFitter) *tree {
 	t.arrange()
 	t.fit(s, weight, f)
 	return t
+}
+
+// together returns the share of the rows of a slice in which the variables at two of some places are observed: exactly 1 where no
+// cell of theirs is missing.
+func (s slice) together(places []int) func(i, j int) float64 {
+	seen := map[int]rowSet{} // of variables with missing cells
+	for _, i := range places {
+		if x := &s.all[s.vars[i]]; x.gaps {
+			seen[i] = x.observed(s.rows)
+		}
+	}
+	return func(i, j int) float64 {
+		a, b := seen[i], seen[j]
+		switch {
+		case a == nil && b == nil:
+			return 1
+		case a == nil:
+			a = b
+		case b == nil:
+			b = a
+		}
+		return float64(a.common(b)) / float64(len(s.rows))
+	}
 }
 
 // fit sets the distributions of a tree to those of the rows of a slice. weight holds the

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // TestTreeTables compares the tables of a tree over two bits with counts made by hand: 4 of 6
@@ -130,5 +132,42 @@ func TestMixtureOfFewerClusters(t *testing.T) {
 	}
 	if len(n.weights) >= 10 || !near(sum, 1, 1e-6) {
 		t.Errorf("%d trees with weights %v, want fewer than 10 that sum to 1", len(n.weights), n.weights)
+	}
+}
+
+// TestRareColumns has columns with a cell in one row of 50, each of which has a column with all cells that tells of it. In the tree
+// they are beside each other: the few rows in which two of the former are observed seem to inform more, and say next to nothing.
+func TestRareColumns(t *testing.T) {
+	const rows, dense, rare = 4000, 4, 24
+	rng := rand.New(rand.NewPCG(81, 82))
+	columns := make([]column, dense+rare)
+	for v := range columns {
+		columns[v] = column{categories: 2, codes: make([]int, rows)}
+	}
+	for r := range rows {
+		for v := range columns {
+			switch code := columns[v%dense].codes[r]; {
+			case v < dense:
+				columns[v].codes[r] = rng.IntN(2)
+			case rng.IntN(50) > 0:
+				columns[v].codes[r] = dataset.Missing
+			case rng.IntN(5) == 0:
+				columns[v].codes[r] = 1 - code
+			default:
+				columns[v].codes[r] = code
+			}
+		}
+	}
+	src, leaves := tableOf(t, columns...)
+	all, err := readTable(t.Context(), src, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := whole(all)
+	tree := learnTree(s, newPairCounter(s), nil, newLeafFitter(all, 2))
+	for v := dense; v < dense+rare; v++ {
+		if of := v % dense; tree.parent[v] != of && tree.parent[of] != v {
+			t.Errorf("column %d, of which %d tells, has the parent %d, and that %d", v, of, tree.parent[v], tree.parent[of])
+		}
 	}
 }
