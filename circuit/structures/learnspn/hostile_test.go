@@ -64,6 +64,7 @@ func TestRefusals(t *testing.T) {
 		{"smoothing without end", src, func(o *Options) { o.Smoothing = math.Inf(1) }, structures.ErrOptions, "+Inf"},
 		{"one cluster", src, func(o *Options) { o.Clusters = 1 }, structures.ErrOptions, "1 clusters"},
 		{"257 clusters", src, func(o *Options) { o.Clusters = 257 }, structures.ErrOptions, "257 clusters"},
+		{"a threshold of g-test for rdc", src, func(o *Options) { o.Columns, o.Threshold = RDC, 5 }, structures.ErrOptions, "at most 1"},
 		{"no component", src, func(o *Options) { o.Components = 0 }, structures.ErrOptions, "0 components; choose 1 to 256"},
 		{"257 components", src, func(o *Options) { o.Components = 257 }, structures.ErrOptions, "257 components"},
 		{"one row", src, func(o *Options) { o.MinRows = 1 }, structures.ErrOptions, "min_rows 1"},
