@@ -108,18 +108,10 @@ func (e *evidence) sums(state int) []float64 {
 }
 
 // maximise returns the parameters of largest likelihood for some statistics and the rows that
-// are added. Families whose M-step is one of several are given several.
+// are added.
 func (f *leafFitter) maximise(v int, sum []float64, weight, added float64) []float64 {
-	const steps = 20
-	l := f.all[v].leaf
 	p := append([]float64(nil), f.base[v]...)
-	n := 1
-	if _, ok := l.(circuit.DiscretisedLogistic); ok {
-		n = steps
-	}
-	for range n {
-		l.MStep(p, sum, weight, added, 1)
-	}
+	f.all[v].leaf.MStep(p, sum, weight, added, 1)
 	for i := range p { // as the graph will have them
 		p[i] = float64(float32(p[i]))
 	}

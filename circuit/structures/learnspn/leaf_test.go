@@ -1,0 +1,33 @@
+package learnspn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+)
+
+// TestSmoothingOfLogistic wants the rows that are added to a part to count for a discretised logistic leaf as for a Gaussian one of
+// the same numbers: with one row and two added ones, both are about as wide as all rows.
+func TestSmoothingOfLogistic(t *testing.T) {
+	const rows = 500
+	rng := rand.New(rand.NewPCG(61, 62))
+	codes, numbers := make([]int, rows), make([]float32, rows)
+	for r := range rows {
+		codes[r] = min(max(int(128+20*rng.NormFloat64()), 0), 255)
+		numbers[r] = float32(codes[r])
+	}
+	src, leaves := tableOf(t, column{categories: 256, codes: codes, leaf: circuit.DiscretisedLogistic{Domain: 256}}, column{values: numbers})
+	all, err := readTable(t.Context(), src, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 3, rows} {
+		f, part := newLeafFitter(all, 2), whole(all).rows[:n]
+		logistic, gaussian := f.rows(0, part), f.rows(1, part)
+		if deviation := logistic[1] * math.Pi / math.Sqrt(3); !near(deviation/gaussian[1], 1, 0.2) || !near(logistic[0], gaussian[0], 5) {
+			t.Errorf("%d rows: mean %v and deviation %v, those of a Gaussian are %v and %v", n, logistic[0], deviation, gaussian[0], gaussian[1])
+		}
+	}
+}
