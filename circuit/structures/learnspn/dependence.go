@@ -2,12 +2,15 @@ package learnspn
 
 import "math/rand/v2"
 
-// dependence returns the test that Options ask for, over places of a slice.
+// dependence returns the test that Options ask for, over places of a slice. It ends with the context: pairs may be millions.
 func (l *learner) dependence(s slice, rng *rand.Rand) func(i, j int) bool {
+	var test func(i, j int) bool
 	if l.opts.Columns == RDC {
-		return rdcTest(s, l.opts.Threshold, rng)
+		test = rdcTest(s, l.opts.Threshold, rng)
+	} else {
+		test = gTest(newPairCounter(s), l.opts.Threshold)
 	}
-	return gTest(newPairCounter(s), l.opts.Threshold)
+	return func(i, j int) bool { return l.ctx.Err() == nil && test(i, j) }
 }
 
 // components returns the connected components of n variables of which some pairs are

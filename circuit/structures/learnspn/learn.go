@@ -21,9 +21,11 @@ type learner struct {
 // context ends, what it returns is of no use.
 func (l *learner) grow(s slice, seed uint64) *node {
 	switch {
+	case l.ctx.Err() != nil:
+		return &node{kind: productNode} // a tree over many columns would take long
 	case len(s.vars) == 1:
 		return l.leaf(s, s.vars[0])
-	case len(s.rows) < l.opts.MinRows || l.ctx.Err() != nil:
+	case len(s.rows) < l.opts.MinRows:
 		return l.uncut(s)
 	}
 	rng := rand.New(rand.NewPCG(l.opts.Seed, seed))

@@ -2,6 +2,7 @@ package learnspn
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
@@ -95,6 +96,26 @@ func TestFamiliesPart(t *testing.T) {
 		if got := components(10, l.dependence(s, rand.New(rand.NewPCG(1, 1)))); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: components %v, want %v", test, got, want)
 		}
+	}
+}
+
+// TestEndsWithContext wants nothing more to be tested, counted or fitted once the context has ended.
+func TestEndsWithContext(t *testing.T) {
+	src, leaves := tableOf(t, families(500, 0, rand.New(rand.NewPCG(71, 72)))...)
+	all, err := readTable(t.Context(), src, leaves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Defaults()
+	o.MinRows = 50
+	o.choose(all)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &learner{ctx: ctx, opts: &o, fit: newLeafFitter(all, o.Smoothing)}
+	dependent := l.dependence(whole(all), rand.New(rand.NewPCG(1, 1)))
+	before := dependent(0, 1)
+	cancel()
+	if n := l.grow(whole(all), 1); !before || dependent(0, 1) || n.tree != nil || len(n.children) > 0 {
+		t.Errorf("dependent before %v and after %v; %d children, a tree %v", before, dependent(0, 1), len(n.children), n.tree != nil)
 	}
 }
 
