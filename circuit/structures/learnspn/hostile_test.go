@@ -54,17 +54,21 @@ func TestRefusals(t *testing.T) {
 			o.Leaves = append([]circuit.Leaf{circuit.Categorical{Categories: 1 << 24}}, leaves[1:]...)
 			o.MinRows = 10
 		}, structures.ErrOptions, "16777216 of them of column 1"},
+		{"trees that fill the memory", src, func(o *Options) {
+			o.Leaves = append([]circuit.Leaf{circuit.Categorical{Categories: 1 << 21}}, leaves[1:]...)
+			o.MaxMultipliers = 10000
+		}, structures.ErrOptions, "up to 256 parts"},
 		{"too few multipliers", src, func(o *Options) { o.MaxMultipliers = 8 }, structures.ErrOptions, "takes 9"},
 		{"another test", src, func(o *Options) { o.Columns = "chi" }, structures.ErrOptions, `"chi"`},
 		{"another clustering", src, func(o *Options) { o.Rows = "" }, structures.ErrOptions, "choose em or k-means"},
 		{"another leaf", src, func(o *Options) { o.Leaf = "tree" }, structures.ErrOptions, `"tree"`},
 		{"threshold NaN", src, func(o *Options) { o.Threshold = math.NaN() }, structures.ErrOptions, "NaN"},
 		{"threshold below 0", src, func(o *Options) { o.Threshold = -1 }, structures.ErrOptions, "-1"},
+		{"a threshold of g-test for rdc", src, func(o *Options) { o.Columns, o.Threshold = RDC, 5 }, structures.ErrOptions, "at most 1"},
 		{"no smoothing", src, func(o *Options) { o.Smoothing = 0 }, structures.ErrOptions, "smoothing 0"},
 		{"smoothing without end", src, func(o *Options) { o.Smoothing = math.Inf(1) }, structures.ErrOptions, "+Inf"},
 		{"one cluster", src, func(o *Options) { o.Clusters = 1 }, structures.ErrOptions, "1 clusters"},
 		{"257 clusters", src, func(o *Options) { o.Clusters = 257 }, structures.ErrOptions, "257 clusters"},
-		{"a threshold of g-test for rdc", src, func(o *Options) { o.Columns, o.Threshold = RDC, 5 }, structures.ErrOptions, "at most 1"},
 		{"no component", src, func(o *Options) { o.Components = 0 }, structures.ErrOptions, "0 components; choose 1 to 256"},
 		{"257 components", src, func(o *Options) { o.Components = 257 }, structures.ErrOptions, "257 components"},
 		{"one row", src, func(o *Options) { o.MinRows = 1 }, structures.ErrOptions, "min_rows 1"},

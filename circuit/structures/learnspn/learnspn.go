@@ -16,13 +16,18 @@ type Learned struct {
 	// Options are those that it was learned with: Search has chosen some of them.
 	Options     Options
 	Multipliers int // as hardware, before tables are packed
+
+	trees int // of a mixture within MaxMultipliers
 }
 
 // String returns the settings of the circuit in one line.
 func (l *Learned) String() string {
 	o := &l.Options
+	if o.MaxMultipliers > 0 {
+		return fmt.Sprintf("max_multipliers %d, smoothing %.4g, Chow-Liu trees %d, %d multipliers", o.MaxMultipliers, o.Smoothing, l.trees, l.Multipliers)
+	}
 	mixed := ""
-	if o.Components > 1 && o.MaxMultipliers == 0 {
+	if o.Components > 1 {
 		mixed = fmt.Sprintf("%d components, ", o.Components)
 	}
 	return fmt.Sprintf("columns %s, rows %s, threshold %.4g, min_rows %d, clusters %d, leaf %s, smoothing %.4g, %s%d multipliers",
@@ -70,7 +75,7 @@ func Learn(ctx context.Context, src dataset.Source, opts Options) (*Learned, err
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("learnspn: over %d rows of %d columns: %w", src.Rows(), len(all), err)
 	}
-	out := &Learned{Options: opts, Multipliers: root.multipliers()}
+	out := &Learned{Options: opts, Multipliers: root.multipliers(), trees: max(1, len(root.children))}
 	out.Graph, out.Params = assemble(all, root)
 	return out, nil
 }

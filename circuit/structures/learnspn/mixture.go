@@ -39,7 +39,7 @@ func (w weightedPairs) joint(i, j int, dst []float64) []float64 {
 // two, and so on, the likeliest on the rows of valid or, without any, that of the most
 // trees. A tree over d columns takes d - 1 multipliers, and a mixture one more for each tree.
 func learnMixture(ctx context.Context, all, valid []variable, opts *Options) (*node, error) {
-	d, most := len(all), opts.MaxMultipliers/len(all)
+	d, most := len(all), opts.trees()
 	if opts.MaxMultipliers < d-1 {
 		return nil, fmt.Errorf("%w: learnspn with max_multipliers %d over %d columns, whose product alone takes %d; allow as many, or drop columns",
 			structures.ErrOptions, opts.MaxMultipliers, d, d-1)
@@ -49,7 +49,6 @@ func learnMixture(ctx context.Context, all, valid []variable, opts *Options) (*n
 	if valid != nil {
 		bestScore = m.score(best)
 	}
-	most = min(most, maxClusters)
 	k := 2
 	if valid == nil {
 		k = max(k, most)

@@ -85,8 +85,11 @@ const (
 	maxParams     = 1 << 28 // of leaves that there may be
 )
 
+// trees returns how many trees a mixture within MaxMultipliers has at most: one of d columns takes d - 1, and one for its weight.
+func (o *Options) trees() int { return max(1, min(o.MaxMultipliers/len(o.Leaves), maxClusters)) }
+
 // checkDomains reports columns of domains so large that the leaves of the parts that the rows
-// can be cut into would fill the memory.
+// can be cut into, or of the trees of a mixture, would fill the memory.
 func (o *Options) checkDomains(rows int) error {
 	total, widest := 0, 0
 	for v, l := range o.Leaves {
@@ -94,9 +97,13 @@ func (o *Options) checkDomains(rows int) error {
 			widest = v
 		}
 	}
-	if parts := (rows/o.MinRows + 1) * o.Components; total > maxParams/parts {
-		return fmt.Errorf("%w: learnspn with min_rows %d makes up to %d parts whose leaves have %d parameters, %d of them of column %d; raise min_rows, or give that column a histogram",
-			structures.ErrOptions, o.MinRows, parts, total, o.Leaves[widest].NumParams(), widest+1)
+	of, parts, cure := fmt.Sprintf("min_rows %d", o.MinRows), (rows/o.MinRows+1)*o.Components, "raise min_rows"
+	if o.MaxMultipliers > 0 {
+		of, parts, cure = fmt.Sprintf("max_multipliers %d", o.MaxMultipliers), o.trees(), "lower max_multipliers"
+	}
+	if total > maxParams/parts {
+		return fmt.Errorf("%w: learnspn with %s makes up to %d parts whose leaves have %d parameters, %d of them of column %d; %s, or give that column a histogram",
+			structures.ErrOptions, of, parts, total, o.Leaves[widest].NumParams(), widest+1, cure)
 	}
 	return nil
 }
@@ -108,6 +115,7 @@ func (o *Options) check(src dataset.Source) error {
 		return fmt.Errorf("%w: learnspn %s", structures.ErrOptions, fmt.Sprintf(format, args...))
 	}
 	columns, rows := len(src.Schema().Columns), src.Rows()
+	cut := o.MaxMultipliers == 0 // else what says how rows are cut has no effect
 	switch {
 	case o.Columns != Auto && o.Columns != GTest && o.Columns != RDC:
 		return bad("with test %.40q; choose auto, g-test or rdc", o.Columns)
@@ -127,13 +135,13 @@ func (o *Options) check(src dataset.Source) error {
 		return bad("with max_multipliers %d and %d workers; choose 0 or more, and at least 1", o.MaxMultipliers, o.Workers)
 	case len(o.Leaves) != columns:
 		return bad("with %d leaves for %d columns; give each column one", len(o.Leaves), columns)
-	case o.Search && (o.Valid == nil || o.Valid.Rows() == 0):
+	case cut && o.Search && (o.Valid == nil || o.Valid.Rows() == 0):
 		return bad("with search and no validation rows to choose by; give some, or search nothing")
 	case columns < 1 || columns > maxColumns:
 		return fmt.Errorf("%w: learnspn over %d columns; it tests all pairs of 1 to %d; drop columns, or choose hclt", structures.ErrData, columns, maxColumns)
-	case rows < o.MinRows:
+	case cut && rows < o.MinRows:
 		return fmt.Errorf("%w: learnspn over %d rows, fewer than min_rows, which is %d; give more rows or lower it", structures.ErrData, rows, o.MinRows)
-	case o.Rows == KMeans && int64(rows)*int64(columns) > maxPoints:
+	case cut && o.Rows == KMeans && int64(rows)*int64(columns) > maxPoints:
 		return bad("with k-means over %d rows of %d columns, which are more than %d cells; choose em, or give fewer rows", rows, columns, maxPoints)
 	case int64(rows)*int64(columns) > maxCells:
 		return fmt.Errorf("%w: learnspn over %d rows of %d columns, which are more than %d cells; give fewer rows", structures.ErrData, rows, columns, int64(maxCells))

@@ -26,10 +26,11 @@ func search(ctx context.Context, all, valid []variable, opts Options) *trial {
 		root := learn(ctx, all, &o)
 		return &trial{o, root, mean(root.logLik(valid, rows))}
 	}
-	best := try(opts)
+	best, n := try(opts), all[0].rows()
+	fits := func(o Options) bool { return o.MinRows <= n && o.checkDomains(n) == nil }
 	tried := []Options{best.opts}
 	for _, o := range grid(opts) {
-		if o.MinRows <= all[0].rows() && ctx.Err() == nil {
+		if fits(o) && ctx.Err() == nil {
 			tried = append(tried, o)
 			if t := try(o); t.score > best.score {
 				best = t
@@ -43,7 +44,7 @@ func search(ctx context.Context, all, valid []variable, opts Options) *trial {
 			for _, up := range []bool{true, false} {
 				for len(tried) < searchTrials && ctx.Err() == nil {
 					o, ok := move(best.opts, up)
-					if !ok || o.MinRows > all[0].rows() || known(o) {
+					if !ok || !fits(o) || known(o) {
 						break
 					}
 					tried = append(tried, o)

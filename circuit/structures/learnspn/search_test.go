@@ -2,6 +2,7 @@ package learnspn
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -55,6 +56,37 @@ func TestSearchImproves(t *testing.T) {
 	}
 }
 
+// TestSearchKeepsToMemory searches where the leaves of more than a few parts would fill the memory: cutting the rows would be better, and
+// is not tried.
+func TestSearchKeepsToMemory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	src, leaves := tableOf(t, families(1200, 0, rng)...)
+	held, _ := tableOf(t, families(600, 0, rng)...)
+	var all, valid []variable
+	for _, to := range []struct {
+		all *[]variable
+		src dataset.Source
+	}{{&all, src}, {&valid, held}} {
+		var err error
+		if *to.all, err = readTable(t.Context(), to.src, leaves); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, large := range []bool{false, true} {
+		o := Defaults()
+		o.Leaves, o.MinRows, o.Leaf = slices.Clone(leaves), 1201, Factors
+		for v := range o.Leaves[:7] {
+			if large {
+				o.Leaves[v] = circuit.Categorical{Categories: circuit.MaxCodes}
+			}
+		}
+		o.choose(all)
+		if got := search(t.Context(), all, valid, o).opts.MinRows; (got == 1201) != large {
+			t.Errorf("large domains %v: min_rows %d is chosen", large, got)
+		}
+	}
+}
+
 // TestBudget learns mixtures to bounds on multipliers: the circuit must keep to the bound,
 // count its multipliers as its trees have them, and be better with more.
 func TestBudget(t *testing.T) {
@@ -78,6 +110,13 @@ func TestBudget(t *testing.T) {
 	}
 	if !(scores[4] > scores[0]+0.05) {
 		t.Errorf("a tree has %v nats per row, a mixture %v: nothing was gained", scores[0], scores[4])
+	}
+	// What says how rows are cut has no effect, and is not named as a setting of the circuit.
+	l := learnFrom(t, src, leaves, func(o *Options) {
+		o.MaxMultipliers, o.MinRows, o.Search, o.Rows, o.Components = 40, 3000, true, KMeans, 3
+	})
+	if got, want := l.String(), "max_multipliers 40, smoothing 2, Chow-Liu trees 4, 40 multipliers"; got != want {
+		t.Errorf("learned with %q, want %q", got, want)
 	}
 }
 
