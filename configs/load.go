@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -198,8 +199,32 @@ func ignored(cfg *Config, given []setting) []string {
 		} else if what, ok := settled[s.field.path]; ok {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: the circuit of model.file has its own", s.place, what))
 		}
+		if s.field.path == "data.columns" && settled == nil {
+			for i := range cfg.Data.Columns {
+				c := &cfg.Data.Columns[i]
+				kind := cmp.Or(c.Leaf.Type, cfg.Model.Leaf.Type)
+				for _, x := range ofFamilies {
+					if x.set(&c.Leaf) && !slices.Contains(x.families, kind) {
+						notes = append(notes, fmt.Sprintf("%s: %s of the leaf of column %q is ignored: it belongs to type %s, this is %s", s.place, x.key, c.Name, x.families[0], kind))
+					}
+				}
+			}
+		}
 	}
 	return notes
+}
+
+// ofFamilies are the settings of leaves that only some families have, auto among them where it may be one of these.
+var ofFamilies = []struct {
+	key      string
+	families []string
+	set      func(l *Leaf) bool
+}{
+	{"bins", []string{"histogram"}, func(l *Leaf) bool { return l.Bins != 0 }},
+	{"edges", []string{"histogram"}, func(l *Leaf) bool { return len(l.Edges) > 0 }},
+	{"outside", []string{"histogram"}, func(l *Leaf) bool { return l.Outside != 0 }},
+	{"min_sigma", []string{"gaussian", "log-normal", "auto"}, func(l *Leaf) bool { return l.MinSigma != 0 }},
+	{"min_scale", []string{"discretised-logistic"}, func(l *Leaf) bool { return l.MinScale != 0 }},
 }
 
 // usualValues are the values of Default by their keys, as text.
@@ -230,6 +255,23 @@ func (c *Config) unused() map[string]string {
 		if tree != "chow-liu" {
 			for _, key := range []string{"bins", "softening", "max_rows"} {
 				m["model.hclt."+key] = "it belongs to model.hclt.tree chow-liu, this is " + tree
+			}
+		}
+	}
+	kinds := []string{c.Model.Leaf.Type}
+	for i := range c.Data.Columns {
+		kinds = append(kinds, c.Data.Columns[i].Leaf.Type) // whose other settings are those of model.leaf
+	}
+	for _, x := range ofFamilies {
+		if c.Model.Structure != "file" && !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(x.families, kind) }) {
+			m["model.leaf."+x.key] = "no leaf is of type " + x.families[0]
+		}
+	}
+	if c.Model.Structure == "learnspn" {
+		m["model.init.seed"] = "model.structure learnspn learns the parameters too"
+		if c.Model.LearnSPN.MaxMultipliers > 0 {
+			for _, key := range []string{"columns", "rows", "threshold", "min_rows", "clusters", "leaf", "components", "search"} {
+				m["model.learnspn."+key] = "of the settings beside model.learnspn.max_multipliers only smoothing has an effect"
 			}
 		}
 	}
