@@ -58,7 +58,7 @@ func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) 
 			vars[v], err = binCodes(&codes[v], c.Categories, opts.Bins)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: column %d (%s): %w", ErrData, v, c.Name, err)
+			return nil, fmt.Errorf("%w: %s: %w", ErrData, schema.ColumnName(v), err)
 		}
 	}
 	return vars, nil

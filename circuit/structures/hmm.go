@@ -41,8 +41,8 @@ func HMM(opts HMMOptions) (*circuit.Graph, error) {
 		in := b.input(t)
 		b.g.Nodes[in].Tie = circuit.TieTo(emission)
 		if opts.Tied && !reflect.DeepEqual(b.g.Nodes[in].Leaf, b.g.Nodes[emission].Leaf) {
-			return nil, fmt.Errorf("%w: tied hmm whose leaves of steps %d and %d differ; "+
-				"give all steps the same leaf or untie them", ErrOptions, t, opts.Length-1)
+			return nil, fmt.Errorf("%w: tied hmm whose leaves of columns %d and %d differ; "+
+				"give all steps the same leaf or untie them", ErrOptions, t+1, opts.Length)
 		}
 		state = b.product(in, next)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -191,5 +192,14 @@ func TestBadOptions(t *testing.T) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestTiedLeaves names the columns of tied steps whose leaves differ as users count them.
+func TestTiedLeaves(t *testing.T) {
+	leaf := func(v int) circuit.Leaf { return circuit.Categorical{Categories: 2 + v%2} }
+	_, err := HMM(HMMOptions{Length: 3, Latents: 2, Tied: true, Leaf: leaf})
+	if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "columns 2 and 3") {
+		t.Errorf("leaves of 2, 3 and 2 categories: %v", err)
 	}
 }

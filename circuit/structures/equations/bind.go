@@ -64,10 +64,10 @@ func (m *model) bindCategories(o *Options) error {
 		l, ok := o.Leaf(v).(circuit.Categorical)
 		switch {
 		case !ok:
-			return fmt.Errorf("%w: the leaf of variable %d is not categorical, as the inputs of equations are; make the column discrete and choose leaf type auto", structures.ErrOptions, v)
+			return fmt.Errorf("%w: the leaf of column %d is not categorical, as the inputs of equations are; make the column discrete and choose leaf type auto", structures.ErrOptions, v+1)
 		case v > 0 && l.Categories != codes:
-			return fmt.Errorf("%w: variable %d has %d categories and variable 0 has %d, and equations treat them alike; give all columns the same categories",
-				structures.ErrOptions, v, l.Categories, codes)
+			return fmt.Errorf("%w: column %d has %d categories and column 1 has %d, and equations treat them alike; give all columns the same categories",
+				structures.ErrOptions, v+1, l.Categories, codes)
 		}
 		codes = l.Categories
 	}
