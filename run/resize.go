@@ -69,25 +69,54 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 	if err != nil {
 		return nil, err
 	}
+	excludes, err := b.excludes()
+	if err != nil {
+		return nil, err
+	}
 	r, err := b.writeResized(out, c)
 	if err != nil {
 		return nil, err
 	}
 	r.Rows, r.Flow = rows, &c.Flow
-	if c.Flow < 1 && b.excludes() {
+	if c.Flow < 1 && excludes {
 		r.Warnings = append(r.Warnings, "inputs of the circuit rule values out, so rows that used what is left out may have probability 0 now; count them with pce eval, or keep more")
 	}
 	return r, nil
 }
 
-// excludes reports whether inputs are certain of a code, as those of learned trees are. No such input of the class is
-// ever left out.
-func (b *Blueprint) excludes() bool {
+// excludes reports whether inputs give some value no probability, as those of learned trees and of forests do. No such input of
+// the class is ever left out.
+func (b *Blueprint) excludes() (bool, error) {
 	class, _ := strconv.Atoi(b.meta[metaClass])
-	return slices.ContainsFunc(b.Graph.Nodes, func(n circuit.Node) bool {
-		_, certain := n.Leaf.(circuit.Indicator)
-		return n.Kind == circuit.Input && certain && n.Var != class-1
-	})
+	for i := range b.Graph.Nodes {
+		id, n := circuit.NodeID(i), &b.Graph.Nodes[i]
+		if n.Kind != circuit.Input || n.Var == class-1 {
+			continue
+		}
+		if _, certain := n.Leaf.(circuit.Indicator); certain {
+			return true, nil
+		}
+		if !b.Graph.OwnsParams(id) {
+			continue
+		}
+		p := make([]float64, b.Graph.NumParams(id))
+		if err := b.wide(id, p); err != nil {
+			return false, err
+		}
+		none := false
+		switch l := n.Leaf.(type) {
+		case circuit.Bernoulli, circuit.Categorical, circuit.Histogram:
+			none = slices.Contains(p, 0)
+		case circuit.Binomial:
+			none = slices.Contains(p, 0) || slices.Contains(p, 1)
+		case circuit.RealHistogram:
+			none = l.Floor == 0
+		}
+		if none {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Grow writes the circuit in the file at path, with every unit twice, to out, which appears whole or

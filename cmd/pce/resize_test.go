@@ -225,7 +225,7 @@ func TestTinyWeights(t *testing.T) {
 	}
 }
 
-// TestPruneExcludes prunes a tree whose inputs rule values out, as those of learned trees do: without one of its weights rows have
+// TestPruneExcludes prunes a tree whose inputs rule values out, as those of learned trees and of forests do: without one of its weights rows have
 // probability 0, and a warning says that this may be.
 func TestPruneExcludes(t *testing.T) {
 	dir := t.TempDir()
@@ -236,18 +236,22 @@ func TestPruneExcludes(t *testing.T) {
 		}
 		return path
 	}
-	model := write("tree.txt", "circuit 2\n"+
-		"no = input x0 indicator codes=2 value=0\nyes = input x0 indicator codes=2 value=1\n"+
-		"a = input x1 bernoulli 0.1\nb = input x1 bernoulli 0.8\np = product no a\nq = product yes b\ns = sum p q : 0.9 0.1\n")
 	data := write("rows.csv", "0,0\n0,0\n0,1\n0,0\n1,1\n")
-	for keep, warns := range map[string]bool{"0.5": true, "1": false} {
-		out := filepath.Join(dir, keep)
-		code, _, stderr := do(t, "", "prune", "--model", model, "--data", data, "--keep", keep, "--out", out)
-		if code != exitOK || strings.Contains(stderr, "warning: inputs of the circuit rule values out") != warns {
-			t.Errorf("keep %s: exit code %d, %s", keep, code, stderr)
-		}
-		if _, lls, _ := do(t, "", "query", "loglik", "--model", out, "--data", data); strings.Contains(lls, "-Inf") != warns {
-			t.Errorf("keep %s: log-likelihoods %s", keep, lls)
+	for name, inputs := range map[string]string{
+		"indicators": "no = input x0 indicator codes=2 value=0\nyes = input x0 indicator codes=2 value=1\n",
+		"histograms": "no = input x0 histogram edges=0,1,2 1 0\nyes = input x0 histogram edges=0,1,2 0 1\n", // as those of forests
+	} {
+		model := write(name+".txt", "circuit 2\n"+inputs+
+			"a = input x1 bernoulli 0.1\nb = input x1 bernoulli 0.8\np = product no a\nq = product yes b\ns = sum p q : 0.9 0.1\n")
+		for keep, warns := range map[string]bool{"0.5": true, "1": false} {
+			out := filepath.Join(dir, name+keep)
+			code, _, stderr := do(t, "", "prune", "--model", model, "--data", data, "--keep", keep, "--out", out)
+			if code != exitOK || strings.Contains(stderr, "warning: inputs of the circuit rule values out") != warns {
+				t.Errorf("%s, keep %s: exit code %d, %s", name, keep, code, stderr)
+			}
+			if _, lls, _ := do(t, "", "query", "loglik", "--model", out, "--data", data); strings.Contains(lls, "-Inf") != warns {
+				t.Errorf("%s, keep %s: log-likelihoods %s", name, keep, lls)
+			}
 		}
 	}
 }
