@@ -96,6 +96,14 @@ func (f *reduceFlags) registerEmit(c *cobra.Command) {
 	c.Flags().StringVar(&f.emit, "emit", "", "go: print the program as Go source instead")
 }
 
+// checkEmit refuses --json beside a program in another language.
+func (f *reduceFlags) checkEmit() error {
+	if f.emit != "" && f.asJSON {
+		return usagef("--json has no effect with --emit, which prints a program; leave one of them out")
+	}
+	return nil
+}
+
 // openProgram reads and checks the program at path, and returns it with the sizes to run it
 // with: its own defaults, replaced by those of --param. A parameter that has neither is missing
 // from the map; what needs all sizes refuses that. Unknown parameters and sizes that are not
@@ -166,11 +174,14 @@ type reduceStatement struct {
 // of these are known. Nothing is computed.
 func (a *app) reduceShow(f *reduceFlags, path string) error {
 	p, sizes, err := f.openProgram(path)
+	if err == nil {
+		err = f.checkEmit()
+	}
 	if err != nil {
 		return err
 	}
 	if f.emit != "" {
-		return a.emit(path, p, f.emit)
+		return a.emit(path, p.Sized(sizes), f.emit)
 	}
 	r, err := costs(p, sizes)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -48,10 +49,13 @@ type simplifyReport struct {
 func (a *app) reduceSimplify(f *reduceFlags, path string) error {
 	defer headroom(simplifyGC)()
 	p, sizes, err := f.openProgram(path)
+	if err == nil {
+		err = f.checkEmit()
+	}
 	if err != nil {
 		return err
 	}
-	q, report, err := simplify.Simplify(p)
+	q, report, err := simplify.Simplify(p.Sized(sizes)) // bins pay at some sizes alone
 	if err != nil {
 		return inProgram(path, err)
 	}
@@ -98,7 +102,9 @@ const checkTolerance = 1e-9
 
 // compareSimplified runs the simplified p and compares its outputs with those of p.
 func compareSimplified(ctx context.Context, p *reduction.Program, o *reduction.Outcome, options reduction.Options) (*reduceCheck, error) {
-	q, _, err := simplify.Simplify(p)
+	sizes := maps.Clone(options.Sizes)
+	maps.Copy(sizes, p.Sizes) // so that what is printed for the program's own sizes is checked at small ones
+	q, _, err := simplify.Simplify(p.Sized(sizes))
 	if err != nil {
 		return nil, err
 	}

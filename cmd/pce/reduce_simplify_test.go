@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,5 +26,50 @@ func TestDiffers(t *testing.T) {
 		if err := differs("S", tc.by, tc.output); !strings.Contains(err.Error(), tc.want) || exitCode(err) != exitData {
 			t.Errorf("%v: %v, want %s", tc.by, err, tc.want)
 		}
+	}
+}
+
+// TestReduceSizes gives sizes on the command line: programs that are printed have them as their own, and are simplified for them,
+// also where the source has none.
+func TestReduceSizes(t *testing.T) {
+	const source = `param N, K : N >= 1, K >= 1;
+%sinput float x[N];
+input int z[N] in [0,K), q[N] in [0,K);
+array float s[N];
+output s;
+s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
+`
+	dir := t.TempDir()
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := do(t, "", append([]string{"reduce"}, args...)...)
+		if code != exitOK {
+			t.Fatalf("pce reduce %s: %s", strings.Join(args, " "), stderr)
+		}
+		return out
+	}
+	own, none := filepath.Join(dir, "own.red"), filepath.Join(dir, "none.red")
+	for path, sizes := range map[string]string{own: "size N = 1000, K = 10;\n", none: ""} {
+		if err := os.WriteFile(path, []byte(fmt.Sprintf(source, sizes)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := ok("simplify", own)
+	if got := ok("simplify", none, "-p", "N=1000,K=10"); got != want || !strings.Contains(want, "histogram") {
+		t.Errorf("with sizes in the source:\n%s\nand on the command line:\n%s", want, got)
+	}
+	if got := ok("simplify", own, "-p", "N=2000"); !strings.Contains(got, "size N = 2000, K = 10;") {
+		t.Errorf("simplified for other sizes:\n%s", got)
+	}
+	for _, args := range [][]string{{"show", own, "--emit", "go"}, {"simplify", own, "--emit", "go"}} {
+		if got := ok(append(args, "-p", "N=2000")...); !strings.Contains(got, `"N": 2000,`) || strings.Contains(got, "1000") {
+			t.Errorf("%v: the emitted program has other sizes than those given:\n%.300s", args, got)
+		}
+		if code, _, stderr := do(t, "", append(append([]string{"reduce"}, args...), "--json")...); code != exitUsage || !strings.Contains(stderr, "--emit") {
+			t.Errorf("%v with --json: exit code %d, %s", args, code, stderr)
+		}
+	}
+	if got := ok("run", none, "-p", "N=9,K=3", "--check"); !strings.Contains(got, "equal in all bits; 36 points, simplified 26") {
+		t.Errorf("checked at sizes of the command line: %s", got)
 	}
 }

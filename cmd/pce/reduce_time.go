@@ -58,7 +58,7 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("--time compiles Go: %w; install Go", err)
 	}
-	q, _, err := simplify.Simplify(p)
+	q, _, err := simplify.Simplify(p.Sized(sizes))
 	if err != nil {
 		return inProgram(path, err)
 	}

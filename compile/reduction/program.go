@@ -30,6 +30,13 @@ func (p *Program) Array(name string) *Array { return p.byName[name] }
 // DefaultSizes returns a copy of the sizes of the source.
 func (p *Program) DefaultSizes() map[string]int64 { return maps.Clone(p.Sizes) }
 
+// Sized returns the program with other sizes of its own, as if its source gave these.
+func (p *Program) Sized(sizes map[string]int64) *Program {
+	q := *p
+	q.Sizes = maps.Clone(sizes)
+	return &q
+}
+
 // Param is a parameter: an integer that is fixed when the program is run.
 type Param struct {
 	Pos
