@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
@@ -225,8 +226,9 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	}
 	var r *checkResult
 	var want []float64 // of all rows
+	scales := logScales(m.Graph, schema)
 	err = a.eachRows(ctx, f, schema, func(_ string, _ int64, b *dataset.Batch) error {
-		ll, err := evaluateRows(ctx, ev, schema, b)
+		ll, err := evaluateRows(ctx, ev, scales, b)
 		if err != nil {
 			return err
 		}
@@ -362,8 +364,8 @@ func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do
 	return nil
 }
 
-// evaluateRows evaluates rows by the reference, on all cores.
-func evaluateRows(ctx context.Context, ev *reference.Evaluator, s *dataset.Schema, b *dataset.Batch) ([]float64, error) {
+// evaluateRows evaluates rows by the reference, on all cores. scales are those of logScales.
+func evaluateRows(ctx context.Context, ev *reference.Evaluator, scales []float64, b *dataset.Batch) ([]float64, error) {
 	rows, ll := reference.Rows(b), make([]float64, b.Rows)
 	parts := min(runtime.GOMAXPROCS(0), b.Rows)
 	errs := make([]error, parts)
@@ -372,7 +374,7 @@ func evaluateRows(ctx context.Context, ev *reference.Evaluator, s *dataset.Schem
 		wait.Go(func() {
 			for i := k; i < b.Rows && errs[k] == nil && ctx.Err() == nil; i += parts {
 				ll[i], errs[k] = ev.LogLikelihood(rows[i])
-				ll[i] -= logScale(s, rows[i])
+				ll[i] -= logScale(scales, rows[i])
 			}
 		})
 	}
@@ -380,11 +382,22 @@ func evaluateRows(ctx context.Context, ev *reference.Evaluator, s *dataset.Schem
 	return ll, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
+// logScales are the log scales of the columns, 0 of those that the root does not read: likelihoods do not depend on their numbers.
+func logScales(g *circuit.Graph, s *dataset.Schema) []float64 {
+	scales := make([]float64, len(s.Columns))
+	for v, codes := range circuit.RootDomains(g) {
+		if codes >= 0 {
+			scales[v] = s.Columns[v].LogScale()
+		}
+	}
+	return scales
+}
+
 // logScale is the sum of the log scales of a row's observed cells.
-func logScale(s *dataset.Schema, row []float64) (sum float64) {
-	for v := range s.Columns {
-		if row[v] == row[v] {
-			sum += s.Columns[v].LogScale()
+func logScale(scales, row []float64) (sum float64) {
+	for v, x := range row {
+		if x == x {
+			sum += scales[v]
 		}
 	}
 	return sum

@@ -33,8 +33,9 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 	}
 	var want, scales []float64
 	var rows [][]int
+	columns := logScales(m.Graph, schema)
 	err = a.eachRows(ctx, f, schema, func(path string, first int64, b *dataset.Batch) error {
-		ll, err := evaluateRows(ctx, ev, schema, b)
+		ll, err := evaluateRows(ctx, ev, columns, b)
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 			if err := d.Encode(row, codes); err != nil {
 				return fmt.Errorf("%s: row %d: %w", path, first+int64(i), err)
 			}
-			rows, scales = append(rows, codes), append(scales, logScale(schema, row))
+			rows, scales = append(rows, codes), append(scales, logScale(columns, row))
 		}
 		return nil
 	})

@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -143,5 +145,25 @@ func TestCheckNamesRows(t *testing.T) {
 	within.compare(1, -1000.004, -1000, 0.01)
 	if !within.OK || within.Row != 2 || within.Bound != 0.01 {
 		t.Errorf("%+v, want row 2", within)
+	}
+}
+
+// TestCheckUnreadColumns: numbers in a column that the root does not read change no log-likelihood, whatever the scale of the column, on
+// no path and not in the reference.
+func TestCheckUnreadColumns(t *testing.T) {
+	dir := t.TempDir()
+	model, rows := filepath.Join(dir, "model.txt"), filepath.Join(dir, "rows.csv")
+	schema := `{"columns":[{"name":"a","kind":"continuous","offset":1,"scale":2},{"name":"b","kind":"continuous","offset":5,"scale":1000}]}`
+	for path, text := range map[string]string{
+		model: "circuit 2\nmeta \"schema\" " + strconv.Quote(schema) + "\na = input x0 gaussian 0 1\nb = input x1 gaussian 0 1\nroot a\n",
+		rows:  "a,b\n1,7\n1,\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := runJSON(t, "check", model, "--data", rows)
+	if want := -0.5*math.Log(2*math.Pi) - math.Ln2; !(math.Abs(number(t, r, "mean_ll")-want) <= 1e-12) || r["ok"] != true {
+		t.Errorf("%v; want the mean %v on all paths", r, want)
 	}
 }
