@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce"
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
@@ -83,6 +86,7 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 	var ll [2][]float64
 	var missing [2]int // cells
 	var first *dataset.Schema
+	var unread []string // columns of the first
 	for i, dir := range []string{dirA, dirB} {
 		f := queryFlags{run: on, model: filepath.Join(dir, run.ModelFile), data: data}
 		if isFile(dir, run.ConfigFile) {
@@ -93,9 +97,9 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 			return nil, err
 		}
 		if first == nil {
-			first = m.Schema()
+			first, unread = m.Schema(), unreadColumns(m)
 		}
-		if what := otherVariables(first, m.Schema()); what != "" {
+		if what := cmp.Or(otherVariables(first, m.Schema()), readByOne(unread, unreadColumns(m))); what != "" {
 			err = usagef("%s and %s are models of other variables, and their log-likelihoods say nothing of one another: %s; compare models of the same columns", dirA, dirB, what)
 		} else {
 			err = a.eachBatch(ctx, &f, m, rowsAtOnce(m.Schema()), func(b *dataset.Batch) error {
@@ -162,6 +166,27 @@ func otherVariables(a, b *dataset.Schema) string {
 		}
 		if hasMass(x) != hasMass(y) {
 			return fmt.Sprintf("%s has probabilities in one and densities in the other", a.ColumnName(i))
+		}
+	}
+	return ""
+}
+
+// unreadColumns names the columns of which a model says nothing, since its circuit has no leaf of them.
+func unreadColumns(m *pce.Model) (names []string) {
+	for v, codes := range circuit.RootDomains(m.Graph()) {
+		if codes < 0 {
+			names = append(names, m.Schema().ColumnName(v))
+		}
+	}
+	return names
+}
+
+// readByOne says which column one of two models reads alone, of the columns that each does not read; "" if there is none. Cells of
+// the column would count under that model alone.
+func readByOne(a, b []string) string {
+	for _, name := range slices.Concat(a, b) {
+		if !slices.Contains(a, name) || !slices.Contains(b, name) {
+			return "one of them alone has leaves of " + name
 		}
 	}
 	return ""

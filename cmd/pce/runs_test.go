@@ -132,6 +132,31 @@ func TestCompareMissing(t *testing.T) {
 	}
 }
 
+// TestCompareUnread refuses runs where the circuit of one alone has leaves of a column, so that the log-likelihoods of the other lack its
+// cells, and compares runs of circuits that both lack them.
+func TestCompareUnread(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"rows.csv": "a,b\n0,1.5\n1,2.5\n1,0.5\n",
+		"both.txt": "circuit 2\na = input x0 bernoulli\nb = input x1 gaussian min_sigma=0.01\np = product a b\n",
+		"one.txt":  "circuit 2\na = input x0 bernoulli\nroot a\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"both", "one"} {
+		runJSON(t, "train", "--out", name, "--config", "preset:hclt", "--set", "model.structure=file", "--set", "model.file="+name+".txt", "--set", "data.train=rows.csv",
+			"--set", "data.valid=", "--set", "data.test=", "--set", "data.image=[]", "--set", "train.epochs=1", "--set", "train.samples=0")
+	}
+	for _, dirs := range [][]string{{"both", "one"}, {"one", "both"}} {
+		refused(t, exitUsage, "one of them alone has leaves of column 2", "runs", "compare", dirs[0], dirs[1], "--data", "rows.csv")
+	}
+	if got := runJSON(t, "runs", "compare", "one", "one", "--data", "rows.csv"); number(t, got, "rows") != 3 || number(t, got, "difference") != 0 {
+		t.Errorf("circuits that both lack a column: %v", got)
+	}
+}
+
 // comparesLike trains runs a and b with a setting that differs, and holds runs compare to
 // the log-likelihoods of rows.
 func comparesLike(t *testing.T, set []string, a, b string) {
