@@ -39,6 +39,9 @@ func (a *app) querySampleCommand() *cobra.Command {
 			if f.query.soft && f.given == "" {
 				return usagef("--soft without --given; give the rows with ranges, sets or likelihoods")
 			}
+			if f.given == "" && len(f.query.config.set)+len(f.query.config.files) > 0 {
+				return usagef("--set and --config without --given; they say how its rows are read, leave them out")
+			}
 			if err := a.checkOutput(cmd.Context(), &f.out, append(f.query.inputs(), f.given)...); err != nil {
 				return err
 			}
