@@ -54,12 +54,19 @@ func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
 		return nil, err
 	}
 	p := &printer{Writer: bufio.NewWriter(w), Circuit: c}
+	given := map[string]bool{}
+	for _, name := range m.Names {
+		given[name] = true
+	}
 	for v := range p.Graph.NumVars {
 		name := "V" + strconv.Itoa(v)
 		switch {
 		case m.Names == nil:
 		case m.Names[v] == "":
 			p.made++
+			for given[name] { // to another variable
+				name += "_"
+			}
 		default:
 			name = m.Names[v]
 		}

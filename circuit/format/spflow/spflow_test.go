@@ -183,6 +183,11 @@ func TestPrintLost(t *testing.T) {
 	if lost, err := spflow.Print(&b, m); err != nil || !slices.Equal(lost, []string{want}) || !strings.Contains(b.String(), "\n# V0;"+m.Names[1]) {
 		t.Errorf("lost %q, %v: %s", lost, err, &b)
 	}
+	b.Reset()
+	m.Names[1] = "V0" // as the first one would be called
+	if lost, err := spflow.Print(&b, m); err != nil || !slices.Equal(lost, []string{want}) || !strings.Contains(b.String(), "\n# V0_;V0;") {
+		t.Errorf("lost %q, %v: %s", lost, err, &b)
+	}
 }
 
 // TestPrintBlocks writes circuits of blocks of units, of which each is a node of the text.
