@@ -84,21 +84,20 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 	return r, nil
 }
 
-// excludes reports whether inputs give some value no probability, as those of learned trees and of forests do. No such input of
-// the class is ever left out.
+// excludes reports whether inputs that the root reaches give some value no probability, as those of learned trees and of forests do. No
+// such input of the class is ever left out.
 func (b *Blueprint) excludes() (bool, error) {
 	class, _ := strconv.Atoi(b.meta[metaClass])
+	used, seen := circuit.Reachable(b.Graph), map[circuit.NodeID]bool{}
 	for i := range b.Graph.Nodes {
-		id, n := circuit.NodeID(i), &b.Graph.Nodes[i]
-		if n.Kind != circuit.Input || n.Var == class-1 {
+		id, n := b.Graph.Owner(circuit.NodeID(i)), &b.Graph.Nodes[i]
+		if n.Kind != circuit.Input || n.Var == class-1 || !used[i] || seen[id] {
 			continue
 		}
 		if _, certain := n.Leaf.(circuit.Indicator); certain {
 			return true, nil
 		}
-		if !b.Graph.OwnsParams(id) {
-			continue
-		}
+		seen[id] = true
 		p := make([]float64, b.Graph.NumParams(id))
 		if err := b.wide(id, p); err != nil {
 			return false, err

@@ -254,6 +254,12 @@ func TestPruneExcludes(t *testing.T) {
 			}
 		}
 	}
+	model := write("beside.txt", "circuit 2\nno = input x0 bernoulli 0.1\nyes = input x0 bernoulli 0.9\n"+
+		"a = input x1 bernoulli 0.1\nb = input x1 bernoulli 0.8\np = product no a\nq = product yes b\nbeside = input x0 bernoulli 0\ns = sum p q : 0.9 0.1\nroot s\n")
+	code, _, stderr := do(t, "", "prune", "--model", model, "--data", data, "--keep", "0.5", "--out", filepath.Join(dir, "beside"))
+	if code != exitOK || strings.Contains(stderr, "warning") {
+		t.Errorf("a leaf that the root does not reach: exit code %d, %s", code, stderr)
+	}
 }
 
 // TestPruneClasses prunes a circuit with a class by rows that hardly have one of them, and do not have another: all stay possible.
