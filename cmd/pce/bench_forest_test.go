@@ -86,3 +86,29 @@ func TestBenchForest(t *testing.T) {
 		}
 	}
 }
+
+// TestProfileOnce: a command that opens a forest under a schedule, and compiles it for its kernels after that, reads the profile once, as a
+// pipe has it.
+func TestProfileOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("model.json", singleForest)
+	write("rows.csv", "humidity,wind\n0,3\n1,7\n")
+	write("profile.json", plain(t, "forest", "profile", "model.json", "--data", "rows.csv"))
+	a, f := &app{stderr: t.Output()}, scheduleFlags{file: "preset:padded", profile: "profile.json"}
+	m, err := f.open(a, "model.json", deviceFlags{device: "cpu"}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := os.Remove("profile.json"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, hits, err := f.read(a, "model.json", 1, 8); err != nil || len(hits) != len(m.Forest().Trees) {
+		t.Errorf("the visits of %d trees, %v; want %d", len(hits), err, len(m.Forest().Trees))
+	}
+}

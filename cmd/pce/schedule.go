@@ -19,8 +19,9 @@ import (
 // scheduleFlags say how the walks of a forest are compiled.
 type scheduleFlags struct {
 	file, profile string
-	text          *string // of the file, once it was read
-	alone         bool    // one thread computes under the schedule that open took
+	text          *string    // of the file, once it was read
+	visits        *[][]int64 // of the profile, once open has read it
+	alone         bool       // one thread computes under the schedule that open took
 }
 
 func (f *scheduleFlags) register(flags *pflag.FlagSet) {
@@ -76,10 +77,13 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// hits reads the profile of a forest; nil where there is none.
+// hits reads the profile of a forest, which open keeps, as a pipe has it only once; nil where there is none.
 func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
 	if f.profile == "" {
 		return nil, nil
+	}
+	if f.visits != nil {
+		return *f.visits, nil
 	}
 	if f.file == "" {
 		return nil, usagef("--profile is for --schedule")
@@ -107,7 +111,7 @@ func (f *scheduleFlags) open(a *app, path string, on deviceFlags, batch int) (*p
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", path, f.file, err)
 	}
-	f.alone = on.processor() && oneThread(text)
+	f.visits, f.alone = &hits, on.processor() && oneThread(text)
 	return m, nil
 }
 
