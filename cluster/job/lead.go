@@ -48,6 +48,7 @@ type Lead struct {
 
 	run     *cluster.Run     // nil before Begin
 	noted   []string         // digests of what this run has given the broker, in earlier attempts too; nil: not read yet
+	gives   bool             // note was called: what the broker has for the run is this lead's to remove
 	members []cluster.Member // present at the start; nil: not read yet
 }
 
@@ -113,6 +114,7 @@ func (l *Lead) ShareFile(ctx context.Context, path string) (FileRef, error) {
 // note says to the broker that this run needs contents, before they are uploaded. They are removed with the note when the run ends:
 // by Close, or by the taker where the attempt that uploaded them could not know of the end.
 func (l *Lead) note(ctx context.Context, digest string) (err error) {
+	l.gives = true // a note that fails may be there all the same
 	if l.noted == nil {
 		if l.noted, err = uploads.Noted(ctx, l.Bus, ledPrefix+l.ID); err != nil {
 			return err
@@ -226,7 +228,8 @@ func (l *Lead) Status() (s cluster.RunStatus) {
 }
 
 // Close lets go of the workers. What only this run needs is removed from the
-// broker if the run is over.
+// broker if the run is over, unless this lead has given it nothing: a process that finds the
+// directory in use must not take away what the one that uses it has given.
 func (l *Lead) Close(ctx context.Context, over bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), PartingTime)
 	defer cancel()
@@ -235,11 +238,11 @@ func (l *Lead) Close(ctx context.Context, over bool) error {
 		err = l.run.Close(ctx)
 		l.run = nil
 	}
-	if over {
+	if over && l.gives {
 		if e := uploads.Drop(ctx, l.Bus, ledPrefix+l.ID); e != nil { // the note keeps what is left
 			l.Log.Warn("what was uploaded for the run was not removed", "err", e)
 		}
-		l.noted = nil
+		l.noted, l.gives = nil, false
 	}
 	return err
 }

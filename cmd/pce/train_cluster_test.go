@@ -16,7 +16,9 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/kernels/cpu"
 	"github.com/pce-engine/pce/run"
 )
@@ -282,6 +284,37 @@ func TestLeftWhileWaiting(t *testing.T) {
 	}
 	if uploaded != 1 || len(left) != 0 {
 		t.Errorf("%d notes of uploads while it waits, and %d records when it has left; want 1 and none", uploaded, len(left))
+	}
+}
+
+// TestSecondTraining has two more processes train into the directory of a run that waits for the cluster: one finds it in use, one does not
+// find its rows. Neither takes away what the first one has uploaded.
+func TestSecondTraining(t *testing.T) {
+	cfg := testConfig(t, imageFiles(t, t.TempDir())...)
+	lost := *cfg
+	lost.Data.Train = []string{filepath.Join(t.TempDir(), "lost.csv")}
+	c := newTestCluster(t, 1)
+	r := c.runner(t, t.TempDir())
+	if _, err := r.Bus.Bucket(cluster.LeadBucket).Create(t.Context(), cluster.LeadKey, []byte(`{"id":"c-2","run":"another"}`)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tried := false
+	waits := onLine{"another run has the cluster", func() {
+		defer cancel()
+		for cfg, want := range map[*configs.Config]error{cfg: atomicfile.ErrLocked, &lost: os.ErrNotExist} {
+			if _, err := testTraining(r, cfg, slog.New(slog.DiscardHandler)).lead(t.Context(), testApp().trainOptions(cfg)); !errors.Is(err, want) {
+				t.Errorf("a second process ends with %v, want %v", err, want)
+			}
+			if list, err := r.Bus.Bucket(cluster.RunsBucket).List(t.Context()); err != nil || len(list) != 1 {
+				t.Errorf("after %v: %d notes of uploads, %v; want that of the first process", want, len(list), err)
+			}
+		}
+		tried = true
+	}}
+	if _, err := testTraining(r, cfg, slog.New(slog.NewTextHandler(waits, nil))).lead(ctx, testApp().trainOptions(cfg)); !errors.Is(err, context.Canceled) || !tried {
+		t.Errorf("%v, tried %v; want the end of the context after the others", err, tried)
 	}
 }
 
