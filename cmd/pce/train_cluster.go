@@ -186,8 +186,9 @@ func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err err
 
 // lead trains on the workers, and records with the broker how the run ended: done, cancelled,
 // interrupted or failed. The record is written in a time of its own, as ctx may have ended, and
-// only if the run had begun. One that cannot be written is a warning, since the run's directory
-// says the same. What a run that had not begun has uploaded is removed, as it has no record by which it could be cancelled.
+// only if the run had begun, or had the lead and was left while it waited for workers, of which its record says that it is
+// running. One that cannot be written is a warning, since the run's directory
+// says the same. What a run that had not begun has uploaded is removed, as it may have no record by which it could be cancelled.
 func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Result, error) {
 	c.forgetCancel(ctx)
 	watched, stop := job.WatchCancel(ctx, c.Bus, c.ID)
@@ -206,11 +207,19 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 	default:
 		record.State, record.Error, record.Code = job.StateFailed, oneLine(err.Error()), exitCode(err)
 	}
-	if !began {
-		return res, err
-	}
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), job.PartingTime)
 	defer cancel()
+	if !began {
+		if record.State == job.StateFailed { // it may have found that another process has the directory
+			return res, err
+		}
+		old, _, e := job.GetRun(parting, c.Bus, c.ID)
+		if e != nil || old.State != job.StateRunning {
+			return res, err
+		}
+		old.State, old.Code = record.State, record.Code
+		record = old
+	}
 	if e := job.PutRun(parting, c.Bus, &record); e != nil {
 		c.Log.Warn("the end of the run was not recorded", "err", e)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -315,6 +316,31 @@ func TestSecondTraining(t *testing.T) {
 	}}
 	if _, err := testTraining(r, cfg, slog.New(slog.NewTextHandler(waits, nil))).lead(ctx, testApp().trainOptions(cfg)); !errors.Is(err, context.Canceled) || !tried {
 		t.Errorf("%v, tried %v; want the end of the context after the others", err, tried)
+	}
+}
+
+// TestLeftWithoutWorkers stops a run that has the lead and waits for workers that can take part: its record, which says that it is running,
+// says then that it was interrupted.
+func TestLeftWithoutWorkers(t *testing.T) {
+	cfg := testConfig(t, imageFiles(t, t.TempDir())...)
+	c := newTestCluster(t, 0)
+	r := c.runner(t, t.TempDir())
+	deaf, err := json.Marshal(cluster.Member{ID: "worker-000", Version: cluster.Protocol, Inbox: "worker-000-1"}) // it has no transport
+	if err == nil {
+		_, err = r.Bus.Bucket(cluster.MembersBucket).Create(t.Context(), "worker-000", deaf)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	unfit := onLine{"worker takes no part", cancel}
+	if _, err := testTraining(r, cfg, slog.New(slog.NewTextHandler(unfit, nil))).lead(ctx, testApp().trainOptions(cfg)); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the end of the context", err)
+	}
+	rec, _, err := job.GetRun(t.Context(), r.Bus, "run-1")
+	if err != nil || rec.State != job.StateInterrupted || rec.Code != exitCheckpointed || rec.Kind != kindTrain {
+		t.Errorf("record %+v, %v; want an interrupted run", rec, err)
 	}
 }
 
