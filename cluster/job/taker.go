@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ const (
 type Taker struct {
 	Bus cluster.Bus
 	Log *slog.Logger
+	ID  string // of the coordinator: it has the files of runs that are done here; "": the records keep what they say
 	// Run leads a run, from where it stood, until it is done, as Runner.Do does. It
 	// updates the record of the run meanwhile.
 	Run func(ctx context.Context, id string, text []byte) error
@@ -318,6 +320,9 @@ func (t *Taker) conclude(id, state string, cause error) error {
 		return err
 	}
 	r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)
+	if state == StateDone { // its results lie here, also where another one led it last and came to less
+		r.Lead = cmp.Or(t.ID, r.Lead)
+	}
 	level := slog.LevelInfo
 	if cause != nil {
 		r.Error, level = textOf(cause), slog.LevelError

@@ -90,6 +90,34 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
+// TestDoneAfterAnother has a coordinator find the result of a run that another one has led since, without an end: the files of the run are
+// those of the first one. A run that fails, or is cancelled, stays with the one that led it last.
+func TestDoneAfterAnother(t *testing.T) {
+	for want, failure := range map[string]error{"c-first": nil, "c-second": fs.ErrNotExist} {
+		synctest.Test(t, func(t *testing.T) {
+			bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+			if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateInterrupted, Lead: "c-second"}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+				t.Fatal(err)
+			}
+			tk := &Taker{
+				Bus: bus, Log: slog.New(slog.DiscardHandler), ID: "c-first", Code: func(string, error) int { return 0 },
+				Run: func(context.Context, string, []byte) error { return failure },
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := tk.Work(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if r, _, err := GetRun(t.Context(), bus, "r-1"); err != nil || !r.Ended() || r.Lead != want {
+				t.Errorf("with the error %v: record %+v, %v; want it led by %s", failure, r, err, want)
+			}
+		})
+	}
+}
+
 // TestAnswersForgotten wants the answers of a job that failed to be removed, and those of one that was left unfinished to stay.
 func TestAnswersForgotten(t *testing.T) {
 	for name, failed := range map[string]bool{"failed": true, "left unfinished": false} {

@@ -122,7 +122,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %d workers here\n", to.coordinator.URLs, len(to.workers)); err != nil {
 		return err
 	}
-	taker := &job.Taker{Bus: bus, Log: log, Run: runner.Do, Code: stateCode, Over: runner.Forget}
+	taker := &job.Taker{Bus: bus, Log: log, ID: id, Run: runner.Do, Code: stateCode, Over: runner.Forget}
 	unfinished, err := taker.Work(ctx)
 	var lonely *noCrewError
 	switch {
