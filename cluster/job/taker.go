@@ -379,7 +379,8 @@ func (t *Taker) giveBack(d cluster.Delivery) {
 }
 
 // RequestCancel asks for the end of a run. One that is not being worked on is cancelled at once, and its record gets that exit code, any
-// other when its coordinator sees the request; the result says which. What pce train --cluster has uploaded for a run that it left goes, too.
+// other when its coordinator sees the request; the result says which. What pce train --cluster has uploaded for a run that it left goes, too,
+// also where the run was cancelled before and that could not be removed, or a process waits to continue it.
 func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (atOnce bool, err error) {
 	for {
 		r, revision, err := GetRun(ctx, bus, id)
@@ -387,9 +388,9 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (a
 			return false, err
 		}
 		switch {
-		case r.State == StateCancelled:
+		case r.State == StateCancelled && !strings.HasPrefix(id, LocalPrefix):
 			return true, nil
-		case r.Ended():
+		case r.State != StateCancelled && r.Ended():
 			return false, fmt.Errorf("%w: run %s is %s already", ErrNoRun, id, r.State)
 		}
 		runs := bus.Bucket(cluster.RunsBucket)

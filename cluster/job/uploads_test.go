@@ -257,6 +257,33 @@ func TestUploadsOfLeft(t *testing.T) {
 	})
 }
 
+// TestUploadsOfCancelled cancels a run that pce train --cluster has left, of whose uploads the broker does not let go: cancelled once more, it
+// leaves none, and a process that waits to continue it is asked to end.
+func TestUploadsOfCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, id := simnet.New(1, simnet.Faults{}).Host("c-up").Bus(), LocalPrefix+"r-1"
+		upload(t, bus, ledPrefix+id, "left")
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateInterrupted}}); err != nil {
+			t.Fatal(err)
+		}
+		if atOnce, err := RequestCancel(t.Context(), stuckBus{bus, map[string]bool{digestOfText("left"): true}}, id, 130); !atOnce || err == nil {
+			t.Errorf("cancelled %v, %v; want word of the uploads that stay", atOnce, err)
+		}
+		if err := ForgetCancel(t.Context(), bus, id); err != nil { // as a process does that continues it
+			t.Fatal(err)
+		}
+		watched, stop := WatchCancel(t.Context(), bus, id)
+		defer stop()
+		if atOnce, err := RequestCancel(t.Context(), bus, id, 130); !atOnce || err != nil || has(t, bus, "left") {
+			t.Errorf("once more: cancelled %v, %v, uploads there %v", atOnce, err, has(t, bus, "left"))
+		}
+		<-time.After(2 * cancelInterval)
+		if !errors.Is(context.Cause(watched), ErrCancelled) {
+			t.Errorf("the process that waits is asked %v, want to end", context.Cause(watched))
+		}
+	})
+}
+
 // TestUploadsOfKilled cancels a run of pce train --cluster whose process was killed, which its record does not say: what it had uploaded goes
 // unless a process leads it.
 func TestUploadsOfKilled(t *testing.T) {
