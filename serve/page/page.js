@@ -129,12 +129,15 @@ async function renew(version) {
   parameters();
 }
 
-// infer asks the chosen model, and returns the answer with what the version is that gave it.
+// infer asks the chosen model, and returns the answer with the metadata of the version that gave it: that of another version, which may be
+// shown by now, has other labels.
 async function infer(asked) {
   const model = about;
   const answer = await authorized(() => api.infer(model.name, asked));
   if (about === model) await renew(answer.model_version);
-  return [answer, about?.name === model.name ? about : model];
+  const gave = [about, model].find((m) => m?.name === model.name && m.versions[0] === answer.model_version);
+  if (!gave) throw new Error(`The answer is of version ${answer.model_version}, which was replaced meanwhile. Ask for another one.`);
+  return [answer, gave];
 }
 
 const query = () => about.queries.find((q) => q.name === find("query").value);
@@ -237,7 +240,8 @@ async function ask(event) {
 // draw takes a row of the model as evidence.
 async function draw() {
   try {
-    const [answer] = await infer({ parameters: { query: "sample", n_samples: 1 } });
+    const [answer, model] = await infer({ parameters: { query: "sample", n_samples: 1 } });
+    if (model !== about) throw new Error("The drawn row is of a model or version that is not shown by now. Draw another one.");
     evidence.setNumbers(numbers(answer.outputs[0]));
   } catch (err) {
     problem(err.message);
