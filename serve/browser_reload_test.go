@@ -3,10 +3,12 @@ package serve
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -88,5 +90,27 @@ func TestBrowserReloadMeanwhile(t *testing.T) {
 		if !strings.Contains(said, want) || row != "" {
 			t.Errorf("%s is answered with %q, and the row is %q; want %q and no row", what, said, row, want)
 		}
+	}
+}
+
+// TestBrowserRestart has another server in the place of the page's, which counts the versions of its model from 1, too: the form and the
+// answers have the labels of the model that it serves.
+func TestBrowserRestart(t *testing.T) {
+	b := startBrowser(t)
+	path := filepath.Join(t.TempDir(), "model")
+	replaceFile(t, path, "red,blue")
+	var now atomic.Pointer[Server]
+	now.Store(oneModel(t, relabelled{}, path))
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) }))
+	t.Cleanup(h.Close)
+	p := b.open(t, h.URL+"/", 900, 700)
+	const first = `!document.getElementById("ask").disabled && document.querySelector("#cell-0 option:nth-child(2)")?.value === %q`
+	p.wait(fmt.Sprintf(first, "red"))
+	other := path + "2"
+	replaceFile(t, other, "green,red")
+	now.Store(oneModel(t, relabelled{}, other))
+	p.wait(fmt.Sprintf(first, "green"))
+	if got := p.ask("mpe"); !strings.Contains(got, "\nred") {
+		t.Errorf("the second label is shown as %s", got)
 	}
 }

@@ -41,7 +41,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{opts: o, metrics: &metrics.Metrics{}, cancel: cancel, done: make(chan struct{}), token: sha256.Sum256([]byte(o.Token))}
+	s := &Server{opts: o, metrics: &metrics.Metrics{Began: time.Now()}, cancel: cancel, done: make(chan struct{}), token: sha256.Sum256([]byte(o.Token))}
 	s.models = newRepository(ctx, &s.opts, s.metrics)
 	s.handler = s.guard(s.routes())
 	if o.ReloadEvery > 0 {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/pce-engine/pce/serve/oip"
 )
@@ -66,6 +67,7 @@ func (h *histogram) write(b *strings.Builder, name, labels string) {
 type Metrics struct {
 	InFlight atomic.Int64 // requests that are being answered
 	Pending  atomic.Int64 // bytes that requests take
+	Began    time.Time    // the server, whose versions of models count from 1
 
 	list    []*Statistics
 	unknown [600]atomic.Int64 // requests that reached no model, by status
@@ -183,6 +185,8 @@ func (m *Metrics) Text(waiting map[string]int) string {
 	fmt.Fprintf(&b, "pce_inference_in_flight %d\n", m.InFlight.Load())
 	family(&b, "pce_inference_pending_bytes", "gauge", "Memory of bodies, rows and outputs of requests.")
 	fmt.Fprintf(&b, "pce_inference_pending_bytes %d\n", m.Pending.Load())
+	family(&b, "pce_server_start_time_seconds", "gauge", "When the server began, in seconds since 1970.")
+	fmt.Fprintf(&b, "pce_server_start_time_seconds %.3f\n", float64(m.Began.UnixMilli())/1000)
 	return b.String()
 }
 

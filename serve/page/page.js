@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { Evidence } from "./evidence.js";
-import { element, Live } from "./live.js";
+import { element, Live, parse } from "./live.js";
 import { answerNodes, numbers } from "./show.js";
 
 const find = (id) => document.getElementById(id);
@@ -12,6 +12,7 @@ const LOOK = 2000; // milliseconds between looks at the metrics
 const live = new Live(find("models"));
 const evidence = new Evidence(find("evidence"));
 let about = null; // metadata of the chosen model
+let life; // when the server began
 
 function health(text, kind) {
   const pill = find("health");
@@ -63,6 +64,7 @@ async function look() {
     try {
       const [ready, index, metrics] = await authorized(() => Promise.all([api.ready(), api.models(), api.text("metrics")]));
       live.update(index, metrics, performance.now());
+      life = parse(metrics).find((s) => s.name === "pce_server_start_time_seconds")?.value;
       health(ready ? "ready" : "not ready", ready ? "good" : "");
       await offer(index);
       await renew(index.find((m) => m.name === about?.name)?.version);
@@ -84,13 +86,18 @@ async function offer(index) {
   else await choose();
 }
 
+// metadata reads that of a model, with the life of the server that gave it: in each of them versions count from 1.
+async function metadata(name) {
+  return { ...await authorized(() => api.metadata(name)), life };
+}
+
 async function choose() {
   const name = find("model").value;
   about = null;
   find("ask").disabled = find("draw").disabled = find("clear").disabled = true;
   if (!name) return;
   try {
-    const got = await authorized(() => api.metadata(name));
+    const got = await metadata(name);
     if (find("model").value === name) describe(got);
   } catch (err) {
     problem(err.message);
@@ -110,12 +117,12 @@ function describe(model) {
   find("answer").replaceChildren(element("p", { class: "soft empty" }, "The answer appears here."));
 }
 
-// renew reads the metadata anew where another version of the chosen model is served, whose columns and labels may be others. The form and
-// what was entered stay if they are not.
+// renew reads the metadata anew where another version of the chosen model is served, or by another server, whose columns and labels may be
+// others. The form and what was entered stay if they are not.
 async function renew(version) {
   const before = about;
-  if (!version || !before || version === before.versions[0]) return;
-  const got = await authorized(() => api.metadata(before.name));
+  if (!version || !before || (version === before.versions[0] && life === before.life)) return;
+  const got = await metadata(before.name);
   if (about !== before) return; // another model was chosen meanwhile
   const form = (m) => JSON.stringify([m.columns, m.image, m.queries]);
   if (form(got) === form(before)) {
