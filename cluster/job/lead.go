@@ -239,7 +239,14 @@ func (l *Lead) Close(ctx context.Context, over bool) error {
 		l.run = nil
 	}
 	if over && l.gives {
-		if e := uploads.Drop(ctx, l.Bus, ledPrefix+l.ID); e != nil { // the note keeps what is left
+		var e error
+		if len(l.noted) > 0 { // who cancelled the run may have removed the note before all had come
+			e = uploads.Note(ctx, l.Bus, ledPrefix+l.ID, l.noted)
+		}
+		if e == nil {
+			e = uploads.Drop(ctx, l.Bus, ledPrefix+l.ID)
+		}
+		if e != nil { // the note keeps what is left
 			l.Log.Warn("what was uploaded for the run was not removed", "err", e)
 		}
 		l.noted, l.gives = nil, false

@@ -284,6 +284,33 @@ func TestUploadsOfCancelled(t *testing.T) {
 	})
 }
 
+// TestUploadsAfterCancel cancels a run while a process that continues it uploads what it waits with: what comes after the note was removed goes,
+// too, when that process ends.
+func TestUploadsAfterCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, id := simnet.New(1, simnet.Faults{}).Host("c-up").Bus(), LocalPrefix+"r-1"
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateInterrupted}}); err != nil {
+			t.Fatal(err)
+		}
+		l := &Lead{Bus: bus, ID: id, Log: slog.New(slog.DiscardHandler)}
+		if err := l.note(t.Context(), digestOfText("rows")); err != nil {
+			t.Fatal(err)
+		}
+		if atOnce, err := RequestCancel(t.Context(), bus, id, 130); !atOnce || err != nil {
+			t.Errorf("cancelled %v, %v", atOnce, err)
+		}
+		if err := bus.Blobs().Put(t.Context(), digestOfText("rows"), strings.NewReader("rows"), 4); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := uploads.Noted(t.Context(), bus, ledPrefix+id); has(t, bus, "rows") || len(left) > 0 || err != nil {
+			t.Errorf("rows there %v, noted %v, %v; want none", has(t, bus, "rows"), left, err)
+		}
+	})
+}
+
 // TestUploadsOfKilled cancels a run of pce train --cluster whose process was killed, which its record does not say: what it had uploaded goes
 // unless a process leads it.
 func TestUploadsOfKilled(t *testing.T) {
