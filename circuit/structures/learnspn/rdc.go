@@ -271,7 +271,8 @@ func chance(p, q, n int) float64 {
 // rdcTest reports which pairs of a slice's variables are dependent: those whose coefficient
 // exceeds the threshold, and what chance would make of independent columns in as many rows.
 // The rows of a pair are those in which both are observed. A basis has length 1 over all rows in which
-// its own column is, so what it has of the rows of a pair is made as long as if they were all.
+// its own column is, so what it has of the rows of a pair is made as long as if they were all. It is not orthonormal there, and
+// of few rows may give far more than 1, which no coefficient is.
 func rdcTest(s slice, threshold float64, rng *rand.Rand) func(i, j int) bool {
 	s = s.of(sampleRows(s.rows, min(rdcRows, rdcCells/len(s.vars)), rng))
 	bases, seen := make([][][]float64, len(s.vars)), make([]rowSet, len(s.vars))
@@ -288,7 +289,7 @@ func rdcTest(s slice, threshold float64, rng *rand.Rand) func(i, j int) bool {
 		}
 		own, other := seen[i].common(seen[i]), seen[j].common(seen[j])
 		longer := math.Sqrt(float64(own)*float64(other)) / float64(both) // 1 without missing cells
-		return longer*correlation(bases[i], bases[j]) > max(threshold, chance(p, q, both))
+		return min(1, longer*correlation(bases[i], bases[j])) > max(threshold, chance(p, q, both))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pce-engine/pce/dataset"
 )
 
 // kinds are five kinds of columns that are drawn apart from all others.
@@ -262,6 +264,33 @@ func TestFewCommonRows(t *testing.T) {
 		}
 		if dependent := rdcTest(whole(all), rdcThreshold, rng); !dependent(0, 1) || dependent(2, 3) {
 			t.Errorf("seed %d: dependent: copies %v, independent columns %v; want true, false", seed, dependent(0, 1), dependent(2, 3))
+		}
+	}
+}
+
+// TestFewestCommonRows wants independent columns apart that have their cells in other rows but for a few: what these have of the
+// columns' features is not of length 1.
+func TestFewestCommonRows(t *testing.T) {
+	const rows, categories = 1200, 16
+	for _, common := range []int{0, 1, 2, 5, 10, 20, 40} {
+		dependent := 0
+		for seed := range uint64(10) {
+			rng := rand.New(rand.NewPCG(seed, uint64(common)))
+			columns := make([]column, 2)
+			for v := range columns {
+				columns[v] = column{categories: categories, codes: make([]int, rows)}
+				for r := range rows {
+					if columns[v].codes[r] = rng.IntN(categories); r >= common && r%2 == v {
+						columns[v].codes[r] = dataset.Missing
+					}
+				}
+			}
+			if rdcTest(whole(tableRows(t, columns...)), rdcThreshold, rng)(0, 1) {
+				dependent++
+			}
+		}
+		if dependent > 0 {
+			t.Errorf("%d common rows: independent columns are dependent %d of 10 times", common, dependent)
 		}
 	}
 }
