@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -50,9 +49,8 @@ func Learn(ctx context.Context, src dataset.Source, opts Options) (*Learned, err
 		return nil, err
 	}
 	opts.choose(all)
-	if opts.MaxMultipliers == 0 && opts.Columns == RDC && opts.Threshold > 1 {
-		return nil, fmt.Errorf("%w: learnspn with threshold %v of rdc, whose coefficient is at most 1, so no columns would be dependent; choose less, or g-test",
-			structures.ErrOptions, opts.Threshold)
+	if err := opts.checkThreshold(); err != nil {
+		return nil, err
 	}
 	var valid []variable
 	if opts.Valid != nil && opts.Valid.Rows() > 0 {

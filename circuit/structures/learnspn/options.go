@@ -108,6 +108,15 @@ func (o *Options) checkDomains(rows int) error {
 	return nil
 }
 
+// checkThreshold reports a threshold that the test, which has been chosen, never exceeds.
+func (o *Options) checkThreshold() error {
+	if o.MaxMultipliers == 0 && o.Columns == RDC && o.Threshold > 1 {
+		return fmt.Errorf("%w: learnspn with threshold %v of rdc, whose coefficient is at most 1, so no columns would be dependent; choose less, or g-test",
+			structures.ErrOptions, o.Threshold)
+	}
+	return nil
+}
+
 // check reports settings that are out of range, and rows that cannot be learned from, before
 // any row is read.
 func (o *Options) check(src dataset.Source) error {

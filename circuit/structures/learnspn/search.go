@@ -27,7 +27,7 @@ func search(ctx context.Context, all, valid []variable, opts Options) *trial {
 		return &trial{o, root, mean(root.logLik(valid, rows))}
 	}
 	best, n := try(opts), all[0].rows()
-	fits := func(o Options) bool { return o.MinRows <= n && o.checkDomains(n) == nil }
+	fits := func(o Options) bool { return o.MinRows <= n && o.checkThreshold() == nil && o.checkDomains(n) == nil }
 	tried := []Options{best.opts}
 	for _, o := range grid(opts) {
 		if fits(o) && ctx.Err() == nil {

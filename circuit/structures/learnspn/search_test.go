@@ -87,6 +87,31 @@ func TestSearchKeepsToMemory(t *testing.T) {
 	}
 }
 
+// TestSearchKeepsThreshold searches by rows that say nothing of the dependence of two columns, so that the largest threshold is the
+// best: it has to be one that may be given.
+func TestSearchKeepsThreshold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	var rows [2]dataset.Source
+	var leaves []circuit.Leaf
+	for i, copied := range []bool{true, false} {
+		x, y := make([]float32, 600), make([]float32, 600)
+		for r := range x {
+			x[r] = float32(rng.NormFloat64())
+			if y[r] = float32(rng.NormFloat64()); copied {
+				y[r] = x[r]
+			}
+		}
+		rows[i], leaves = tableOf(t, column{values: x}, column{values: y})
+	}
+	l := learnFrom(t, rows[0], leaves, func(o *Options) { o.Threshold, o.Search, o.Valid = 0.5, true, rows[1] })
+	if l.Options.Columns != RDC || l.Multipliers != 1 {
+		t.Fatalf("learned with %s; the columns are to be apart", l)
+	}
+	if _, err := Learn(t.Context(), rows[0], l.Options); err != nil {
+		t.Errorf("the settings that were chosen: %v", err)
+	}
+}
+
 // TestBudget learns mixtures to bounds on multipliers: the circuit must keep to the bound,
 // count its multipliers as its trees have them, and be better with more.
 func TestBudget(t *testing.T) {
