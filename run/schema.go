@@ -83,6 +83,15 @@ func (c *checkedSource) Gather(ctx context.Context, b *dataset.Batch, rows []int
 	return nil
 }
 
+// described is a source whose schema is one that its rows have been accepted by: that says more of them than a program's own, such
+// as the edges of bins.
+type described struct {
+	dataset.Source
+	schema *dataset.Schema
+}
+
+func (d described) Schema() *dataset.Schema { return d.schema }
+
 // accepts is Schema.Accepts, but codes may stand where values are wanted.
 func accepts(want, have *dataset.Schema) error {
 	as := *have

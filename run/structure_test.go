@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -159,6 +160,45 @@ func TestInfo(t *testing.T) {
 	y := i.Memory
 	if sum := y.Parameters + y.Values + y.Flows + y.Scratch + y.Program + y.Data + y.Runtime; sum != y.Total || y.Parameters < 4*i.Parameters {
 		t.Errorf("memory %+v", y)
+	}
+}
+
+// TestLearnedBins learns from a program's rows, whose schema has no bins: the circuit is that of the rows' file, also where a search
+// chooses by such rows.
+func TestLearnedBins(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 13))
+	row := func() []any {
+		hidden := rng.IntN(2)
+		return []any{float64(3*hidden) + rng.NormFloat64(), float64(2*hidden) - rng.NormFloat64(), hidden}
+	}
+	var open [2]func(own bool) run.Rows
+	for i, n := range []int{800, 300} {
+		path := writeRows(t, "a,b,k", n, row)
+		open[i] = func(own bool) run.Rows {
+			if !own {
+				return run.Files(path)
+			}
+			src, err := dataset.OpenAll(t.Context(), []string{path}, dataset.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run.Table(src)
+		}
+	}
+	var built [2]*run.Blueprint
+	for i, own := range []bool{false, true} {
+		s := run.DefaultStructure()
+		s.Kind, s.LearnSPN.Search, s.LearnSPN.MinRows, s.Valid = "learnspn", true, 200, open[1](own)
+		s.Leaf = run.Leaf{Type: "histogram", Bins: 8}
+		b, err := run.Build(t.Context(), s, open[0](own), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		built[i] = b
+	}
+	if !reflect.DeepEqual(built[0].Graph, built[1].Graph) {
+		t.Errorf("%d nodes are learned from a file, and %d from a program's rows", len(built[0].Graph.Nodes), len(built[1].Graph.Nodes))
 	}
 }
 
