@@ -192,6 +192,9 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 	out := *src.Schema()
 	out.Columns = slices.Clone(out.Columns)
 	if s.tied() {
+		if err := likeOthers(ctx, src, out.Columns); err != nil {
+			return nil, err
+		}
 		if err := s.shareLabels(&out); err != nil {
 			return nil, err
 		}
@@ -259,6 +262,29 @@ func (s *Structure) ends(ctx context.Context, src dataset.Source) ([][2]float64,
 		}
 	}
 	return ends, nil
+}
+
+// likeOthers gives columns without any cell, whose type is a guess, that of the first one with cells, if types differ: where columns
+// share leaves, a sequence may be shorter in all rows than the columns allow.
+func likeOthers(ctx context.Context, src dataset.Source, columns []dataset.Column) error {
+	alike := func(c, d *dataset.Column) bool { return c.Kind == d.Kind && (c.Labels == nil) == (d.Labels == nil) }
+	if !slices.ContainsFunc(columns, func(c dataset.Column) bool { return !alike(&c, &columns[0]) }) {
+		return nil
+	}
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return err
+	}
+	first := slices.IndexFunc(sums, func(s dataset.Summary) bool { return s.Observed > 0 })
+	if first < 0 {
+		return nil
+	}
+	for i := range columns {
+		if c, f := &columns[i], &columns[first]; sums[i].Observed == 0 && !alike(c, f) {
+			c.Kind, c.Categories, c.Labels, c.Offset, c.Scale = f.Kind, f.Categories, f.Labels, f.Offset, f.Scale
+		}
+	}
+	return nil
 }
 
 // shareLabels gives the columns of texts the texts of all of them where columns share leaves: a code is then the same text in each. It

@@ -410,6 +410,27 @@ func TestTiedLabels(t *testing.T) {
 	}
 }
 
+// TestTiedEmptyColumn wants a tied step without any cell to be like the others, of texts and of numbers.
+func TestTiedEmptyColumn(t *testing.T) {
+	for _, cells := range [][]any{{"", "b", "c\n,a,b\n,b,b"}, {"b", "c", "\na,b,\nb,b,"}, {"", 1.5, "2.5\n,2.5,0.5\n,4.5,1"}, {3.5, 1.5, "\n3,2.5,\n4,4.5,"}} {
+		path := writeRows(t, "s1,s2,s3", 1, func() []any { return cells })
+		s := run.DefaultStructure()
+		s.Kind, s.Latents = "hmm", 2
+		b, err := run.Build(t.Context(), s, run.Files(path), compile.Options{})
+		if err != nil {
+			t.Errorf("%v: %v", cells, err)
+			continue
+		}
+		defer b.Close()
+		first := b.Schema.Columns[0]
+		for v, c := range b.Schema.Columns {
+			if c.Kind != first.Kind || !slices.Equal(c.Labels, first.Labels) || c.Offset != first.Offset || c.Scale != first.Scale {
+				t.Errorf("%v: column %d is %+v, the first %+v", cells, v+1, c, first)
+			}
+		}
+	}
+}
+
 // TestTiedWholeNumbers wants the tied steps of a hidden Markov model to store their numbers alike also where one column has whole
 // numbers alone, which are categories unless the leaf describes numbers.
 func TestTiedWholeNumbers(t *testing.T) {
