@@ -76,6 +76,9 @@ var ErrNoRun = errors.New("report: not a run")
 // ErrNoCurve means that a run has no epoch that can be drawn.
 var ErrNoCurve = errors.New("report: no curve")
 
+// ErrNoEpoch is the error about a file of metrics without a line, as a run has it in its first epoch.
+var ErrNoEpoch = errors.New("it has no epoch (yet)")
+
 // Read reads the run in dir. on says where the model is opened, to describe it and to
 // draw samples of a run that has no picture of them.
 func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
@@ -180,7 +183,7 @@ func ReadEpochs(path string) (epochs []Epoch, err error) {
 		return epochs, err
 	}
 	if len(epochs) == 0 {
-		return nil, errors.New("it has no epoch")
+		return nil, ErrNoEpoch
 	}
 	return epochs, nil
 }

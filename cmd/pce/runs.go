@@ -97,7 +97,7 @@ func readRun(dir string) runEntry {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.ResultFile, err))
 	}
-	if damage != nil && len(epochs) == 0 && !errors.Is(damage, fs.ErrNotExist) {
+	if damage != nil && len(epochs) == 0 && !errors.Is(damage, fs.ErrNotExist) && !errors.Is(damage, report.ErrNoEpoch) {
 		r.Problem = oneLine(fmt.Sprintf("%s: %v", run.MetricsFile, damage))
 	}
 	for _, e := range epochs {

@@ -227,7 +227,7 @@ func TestCompareRows(t *testing.T) {
 	}
 }
 
-// TestRunsList lists runs that are done, cut, trained further, damaged and none.
+// TestRunsList lists runs that are done, cut, in their first epoch, trained further, damaged and none.
 func TestRunsList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	metrics, err := json.Marshal(em.Metrics{Epoch: 7, ValidLL: -2.5, TrainLL: -2, StepSize: 1, Seconds: 90})
@@ -244,6 +244,7 @@ func TestRunsList(t *testing.T) {
 		"runs/" + long + "/result.json":  "{}",
 		"runs/none/file":                 "",
 		"runs/begun/checkpoints/nothing": "",
+		"runs/first/metrics.jsonl":       "",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
@@ -253,6 +254,7 @@ func TestRunsList(t *testing.T) {
 runs/bad                                        damaged      0         -         -        -     0.0s
 runs/begun                                      partial      0         -         -        -     0.0s
 runs/done                                       done         3   -1.2500  -883.687   1.5000      59s
+runs/first                                      partial      0         -         -        -     0.0s
 runs/more                                       partial      7   -2.5000         -        -      90s
 runs/part                                       partial      7   -2.5000         -        -      90s
 ...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
@@ -266,7 +268,7 @@ runs/part                                       partial      7   -2.5000        
 	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
 		t.Errorf("none list as %q", got)
 	}
-	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 6 || list[0].(map[string]any)["problem"] == nil {
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 7 || list[0].(map[string]any)["problem"] == nil {
 		t.Errorf("lists as %v", list)
 	}
 	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
