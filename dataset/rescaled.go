@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"fmt"
 	"math"
 )
 
@@ -9,39 +10,65 @@ import (
 // of like, column by column; src itself where they are stored like that already.
 // Codes without labels are numbers too where like has a continuous column, and are stored as its numbers
 // if it has a scale or bins: as they are, they would be read as stored values, or as bins.
+// Codes of labels that like has at other places, as columns that share leaves have those of all, become the codes there.
 // Other columns stay as they are.
 func Rescaled(src Source, like *Schema) Source {
 	have := src.Schema()
 	own := *have
 	own.Columns = nil
 	var columns []int
+	codes := map[int][]int{}
 	for i := range min(len(have.Columns), len(like.Columns)) {
 		from, to := &have.Columns[i], &like.Columns[i]
+		if to.Kind == Discrete && (to.Categories <= MaxNarrow || have.WideCodes()) {
+			codes[i] = recoded(from.Labels, to.Labels)
+		}
 		same := from.Offset == to.Offset && from.Scale == to.Scale
 		if from.Kind == Discrete {
 			same = from.Labels != nil || to.Scale == 0 && to.Edges == nil
 		}
-		if to.Kind != Continuous || same {
+		if codes[i] == nil && (to.Kind != Continuous || same) {
 			continue
 		}
 		if own.Columns == nil {
 			own.Columns = append(own.Columns, have.Columns...)
 		}
 		c := &own.Columns[i]
-		c.Kind, c.Categories, c.Offset, c.Scale = Continuous, 0, to.Offset, to.Scale
+		c.Kind, c.Categories, c.Labels, c.Offset, c.Scale = to.Kind, to.Categories, to.Labels, to.Offset, to.Scale
 		columns = append(columns, i)
 	}
 	if columns == nil {
 		return src
 	}
-	return &rescaled{Source: src, schema: &own, columns: columns}
+	return &rescaled{Source: src, schema: &own, columns: columns, codes: codes}
 }
 
-// rescaled is a source whose continuous cells are stored in another way.
+// recoded returns the codes that some labels have in another list, nil where codes stay as they are: the list begins with these
+// labels, or lacks one.
+func recoded(labels, in []string) []int {
+	if len(labels) <= len(in) && sameLabels(labels, in[:len(labels)]) {
+		return nil
+	}
+	place := make(map[string]int, len(in))
+	for code, label := range in {
+		place[label] = code
+	}
+	codes := make([]int, len(labels))
+	for code, label := range labels {
+		var ok bool
+		if codes[code], ok = place[label]; !ok {
+			return nil
+		}
+	}
+	return codes
+}
+
+// rescaled is a source whose cells are stored in another way.
 type rescaled struct {
 	Source
 	schema  *Schema
-	columns []int // that differ
+	columns []int         // that differ
+	codes   map[int][]int // of columns of labels: the code for each one of the source
 }
 
 func (r *rescaled) Schema() *Schema { return r.schema }
@@ -52,6 +79,20 @@ func (r *rescaled) Gather(ctx context.Context, b *Batch, rows []int) error {
 	}
 	for _, i := range r.columns {
 		from, to, cells := &r.Source.Schema().Columns[i], &r.schema.Columns[i], &b.Columns[i]
+		if codes := r.codes[i]; codes != nil {
+			to := MissingCodes(cells.Codes.Wide != nil, b.Rows)
+			for n := range b.Rows {
+				code := cells.Codes.At(n)
+				if code >= len(codes) {
+					return fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, r.schema.ColumnName(i), code, len(codes))
+				}
+				if code != Missing {
+					to.Set(n, codes[code])
+				}
+			}
+			cells.Codes = to
+			continue
+		}
 		if from.Kind == Discrete {
 			cells.Values = make([]float32, b.Rows)
 			for n := range cells.Values {

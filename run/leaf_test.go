@@ -410,6 +410,37 @@ func TestTiedLabels(t *testing.T) {
 	}
 }
 
+// TestTiedLabelsOfTable wants tied steps of a program's rows, whose columns have lists of texts of their own, to be those of a file.
+func TestTiedLabelsOfTable(t *testing.T) {
+	path := writeRows(t, "s1,s2,s3", 1, func() []any { return []any{"b", "c", "a\na,?,c\nb,b,c"} })
+	src, err := dataset.OpenAll(t.Context(), []string{path}, dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [2]dataset.Batch
+	for i, open := range []run.Rows{run.Files(path), run.Table(src)} {
+		s := run.DefaultStructure()
+		s.Kind, s.Latents = "hmm", 2
+		b, err := run.Build(t.Context(), s, open, compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		for range 2 { // cells are those of the source each time
+			if err := b.Train.Gather(t.Context(), &rows[i], []int{2, 0, 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for v := range rows[0].Columns {
+		for r := range 3 {
+			if want, got := rows[0].Columns[v].Codes.At(r), rows[1].Columns[v].Codes.At(r); got != want {
+				t.Errorf("row %d of column %d has code %d, that of the file is %d", r, v+1, got, want)
+			}
+		}
+	}
+}
+
 // TestTiedEmptyColumn wants a tied step without any cell to be like the others, of texts and of numbers.
 func TestTiedEmptyColumn(t *testing.T) {
 	for _, cells := range [][]any{{"", "b", "c\n,a,b\n,b,b"}, {"b", "c", "\na,b,\nb,b,"}, {"", 1.5, "2.5\n,2.5,0.5\n,4.5,1"}, {3.5, 1.5, "\n3,2.5,\n4,4.5,"}} {

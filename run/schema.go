@@ -39,7 +39,8 @@ func Table(src dataset.Source) Rows {
 		if schema == nil || err != nil {
 			return src, err
 		}
-		return dataset.Rescaled(src, schema), accepts(schema, src.Schema())
+		src = dataset.Rescaled(src, schema)
+		return src, accepts(schema, src.Schema())
 	}
 }
 
