@@ -189,7 +189,13 @@ func ignored(cfg *Config, given []setting) []string {
 	usual := usualValues()
 	unused := cfg.unused()
 	var notes []string
-	for _, s := range given {
+	columns := -1 // the setting that cfg has
+	for i, s := range given {
+		if s.field.path == "data.columns" {
+			columns = i
+		}
+	}
+	for at, s := range given {
 		if why, ok := unused[s.field.path]; ok && fmt.Sprint(s.value) != usual[s.field.path] {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: %s", s.place, s.field.path, why))
 		}
@@ -199,7 +205,7 @@ func ignored(cfg *Config, given []setting) []string {
 		} else if what, ok := settled[s.field.path]; ok {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: the circuit of model.file has its own", s.place, what))
 		}
-		if s.field.path == "data.columns" && settled == nil {
+		if at == columns && settled == nil {
 			for i := range cfg.Data.Columns {
 				c := &cfg.Data.Columns[i]
 				kind := cmp.Or(c.Leaf.Type, cfg.Model.Leaf.Type)

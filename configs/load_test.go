@@ -257,6 +257,7 @@ func TestUnused(t *testing.T) {
 		{[]string{"model.leaf.bins=8", `data.columns=[{name: a, leaf: {type: histogram}}]`}, nil},
 		{[]string{"model.leaf={min_sigma: 1, min_scale: 2}"}, []string{"--set model.leaf={min_sigma: 1, min_scale: 2}: model.leaf.min_scale is ignored: no leaf is of type discretised-logistic"}},
 		{[]string{`data.columns=[{name: a, leaf: {bins: 8}}, {name: b, leaf: {type: histogram, bins: 8}}]`}, []string{`--set data.columns=[{name: a, leaf: {bins: 8}}, {name: b, leaf: {t…: bins of the leaf of column "a" is ignored: it belongs to type histogram, this is auto`}},
+		{[]string{`data.columns=[{name: b, type: label}]`, `data.columns=[{name: a, leaf: {bins: 8}}]`}, []string{`--set data.columns=[{name: a, leaf: {bins: 8}}]: bins of the leaf of column "a" is ignored: it belongs to type histogram, this is auto`}},
 		{[]string{"model.structure=learnspn", "model.init.seed=3"}, []string{"--set model.init.seed=3: model.init.seed is ignored: model.structure learnspn learns the parameters too"}},
 		{[]string{"model.structure=learnspn", "model.learnspn={max_multipliers: 40, smoothing: 1, min_rows: 20}"}, []string{"--set model.learnspn={max_multipliers: 40, smoothing: 1, min_rows:…: model.learnspn.min_rows is ignored: of the settings beside model.learnspn.max_multipliers only smoothing has an effect"}},
 		{[]string{"model.structure=learnspn", "model.learnspn={smoothing: 1, min_rows: 20}"}, nil},
