@@ -47,7 +47,7 @@ type Options struct {
 	// columns of few codes, or Factors, independent columns.
 	Leaf string
 	// Smoothing is how many rows are added to those of a leaf, with cells spread over the
-	// codes of a finite domain, or as all rows have them where the domain is not finite.
+	// codes of a finite domain, or as all rows have them where the domain is not finite or the leaf is a discretised logistic.
 	Smoothing float64
 	// Components is how many circuits are learned, each from a bootstrap sample of the rows: with
 	// more than one the circuit is their mixture.
