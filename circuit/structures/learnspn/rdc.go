@@ -307,6 +307,9 @@ func (x *variable) observed(rows []int32) rowSet {
 	return set
 }
 
+// has reports whether the row at a place is in the set.
+func (s rowSet) has(k int) bool { return s[k>>6]>>(k&63)&1 == 1 }
+
 // common returns how many rows are in both sets.
 func (s rowSet) common(t rowSet) int {
 	n := 0

@@ -3,6 +3,8 @@ package learnspn
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/pce-engine/pce/circuit/structures"
 )
 
@@ -50,7 +52,7 @@ func learnTree(s slice, w joints, weight []float64, f *leafFitter) *tree {
 		t.parent[i] = -1
 	}
 	buf := make([]float64, maxBins*maxBins)
-	share := s.together(few)
+	share := s.together(few, weight)
 	smooth := func(i, j int) float64 {
 		a, b := s.all[s.vars[i]].count, s.all[s.vars[j]].count
 		joint := w.joint(i, j, buf)
@@ -89,8 +91,12 @@ func learnTree(s slice, w joints, weight []float64, f *leafFitter) *tree {
 }
 
 // together returns the share of the rows of a slice in which the variables at two of some places are observed: exactly 1 where no
-// cell of theirs is missing.
-func (s slice) together(places []int) func(i, j int) float64 {
+// cell of theirs is missing. weight holds the weights of the rows; nil: all 1.
+func (s slice) together(places []int, weight []float64) func(i, j int) float64 {
+	total := float64(len(s.rows))
+	if weight != nil {
+		total = floats.Sum(weight)
+	}
 	seen := map[int]rowSet{} // of variables with missing cells
 	for _, i := range places {
 		if x := &s.all[s.vars[i]]; x.gaps {
@@ -107,7 +113,16 @@ func (s slice) together(places []int) func(i, j int) float64 {
 		case b == nil:
 			b = a
 		}
-		return float64(a.common(b)) / float64(len(s.rows))
+		if weight == nil {
+			return float64(a.common(b)) / total
+		}
+		both := 0.0
+		for k, w := range weight {
+			if a.has(k) && b.has(k) {
+				both += w
+			}
+		}
+		return both / max(total, math.SmallestNonzeroFloat64) // of no weight, 0
 	}
 }
 

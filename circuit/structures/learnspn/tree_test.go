@@ -171,3 +171,33 @@ func TestRareColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestWeightedShares learns a tree by rows of which those that have a cell of the first column have nearly all of the weight: it is
+// between the other two, of which it tells more than they tell of each other, although most rows lack it.
+func TestWeightedShares(t *testing.T) {
+	const rows, heavy = 4000, 400
+	rng := rand.New(rand.NewPCG(91, 92))
+	columns, weight := make([]column, 3), make([]float64, rows)
+	for v := range columns {
+		columns[v] = column{categories: 2, codes: make([]int, rows)}
+	}
+	for r := range rows {
+		a := rng.IntN(2)
+		for v := range columns {
+			if columns[v].codes[r] = a; v > 0 && rng.IntN(8) == 0 {
+				columns[v].codes[r] = 1 - a
+			}
+		}
+		if weight[r] = 1; r >= heavy {
+			columns[0].codes[r], weight[r] = dataset.Missing, 1e-4
+		}
+	}
+	all := tableRows(t, columns...)
+	s := whole(all)
+	tree := learnTree(s, weightedPairs{s, weight}, weight, newLeafFitter(all, 2))
+	for _, v := range []int{1, 2} {
+		if tree.parent[v] != 0 && tree.parent[0] != v {
+			t.Errorf("parents %v; columns 1 and 2 are to be beside column 0", tree.parent)
+		}
+	}
+}
