@@ -58,10 +58,14 @@ type Result struct {
 	Version        run.Version `json:"version"`
 }
 
-// Before reports whether a run has more epochs than it had when the result was written: it was resumed, and has not come to
-// its end since.
+// Before reports whether a run has more epochs than it had when the result was written, or more steps, where train.steps had ended it
+// within an epoch: it was resumed, and has not come to its end since.
 func (r *Result) Before(epochs []Epoch) bool {
-	return len(epochs) > 0 && epochs[len(epochs)-1].Epoch > r.Epochs
+	if len(epochs) == 0 {
+		return false
+	}
+	last := &epochs[len(epochs)-1]
+	return last.Epoch > r.Epochs || r.Steps > 0 && last.Step > r.Steps
 }
 
 // Limits on what is read of a file, so that a wrong one does no harm.

@@ -230,7 +230,7 @@ func TestCompareRows(t *testing.T) {
 // TestRunsList lists runs that are done, cut, in their first epoch, trained further, damaged and none.
 func TestRunsList(t *testing.T) {
 	t.Chdir(t.TempDir())
-	metrics, err := json.Marshal(em.Metrics{Epoch: 7, ValidLL: -2.5, TrainLL: -2, StepSize: 1, Seconds: 90})
+	metrics, err := json.Marshal(em.Metrics{Epoch: 7, Step: 28, ValidLL: -2.5, TrainLL: -2, StepSize: 1, Seconds: 90})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +240,10 @@ func TestRunsList(t *testing.T) {
 		"runs/part/metrics.jsonl":        string(metrics) + "\n{\"ep",
 		"runs/more/result.json":          `{"epochs":6,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
 		"runs/more/metrics.jsonl":        string(metrics) + "\n",
+		"runs/cut/result.json":           `{"epochs":7,"steps":26,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
+		"runs/cut/metrics.jsonl":         string(metrics) + "\n",
+		"runs/whole/result.json":         `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
+		"runs/whole/metrics.jsonl":       string(metrics) + "\n",
 		"runs/bad/result.json":           "{",
 		"runs/" + long + "/result.json":  "{}",
 		"runs/none/file":                 "",
@@ -253,10 +257,12 @@ func TestRunsList(t *testing.T) {
 	want := strings.ReplaceAll(`run_                                            state   epochs  valid ll   test ll test bpd  trained
 runs/bad                                        damaged      0         -         -        -     0.0s
 runs/begun                                      partial      0         -         -        -     0.0s
+runs/cut                                        partial      7   -2.5000         -        -      90s
 runs/done                                       done         3   -1.2500  -883.687   1.5000      59s
 runs/first                                      partial      0         -         -        -     0.0s
 runs/more                                       partial      7   -2.5000         -        -      90s
 runs/part                                       partial      7   -2.5000         -        -      90s
+runs/whole                                      done         7   -3.0000   -3.0000        -      59s
 ...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
 `, "_", " ")
 	if got := plain(t, "runs", "list"); got != want {
@@ -268,7 +274,7 @@ runs/part                                       partial      7   -2.5000        
 	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
 		t.Errorf("none list as %q", got)
 	}
-	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 7 || list[0].(map[string]any)["problem"] == nil {
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 9 || list[0].(map[string]any)["problem"] == nil {
 		t.Errorf("lists as %v", list)
 	}
 	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
