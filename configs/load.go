@@ -202,7 +202,7 @@ func ignored(cfg *Config, given []setting) []string {
 		if want := s.field.structure; want != "" && want != cfg.Model.Structure {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: it belongs to model.structure %s, this is %s",
 				s.place, s.field.path, want, cfg.Model.Structure))
-		} else if what, ok := settled[s.field.path]; ok {
+		} else if what, ok := settled[s.field.path]; ok && (s.field.path != "data.columns" || at == columns) {
 			notes = append(notes, fmt.Sprintf("%s: %s is ignored: the circuit of model.file has its own", s.place, what))
 		}
 		if at == columns && settled == nil {

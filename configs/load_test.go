@@ -357,7 +357,7 @@ func TestOtherStructure(t *testing.T) {
 func TestSettledByFile(t *testing.T) {
 	set := []string{"model.structure=file", "model.file=m", "model.latents=4", "model.leaf.type=auto", "model.leaf.edges=[1, 2]",
 		"data.columns=[{name: x, leaf: {bins: 4}}]", "data.header=yes"}
-	_, notes, err := Load(Options{Set: set})
+	_, notes, err := Load(Options{Text: []byte("data: {columns: [{name: x, type: label}]}"), Set: set})
 	want := []string{
 		"--set model.latents=4: model.latents is ignored: the circuit of model.file has its own",
 		"--set model.leaf.edges=[1, 2]: model.leaf.edges is ignored: the circuit of model.file has its own",
