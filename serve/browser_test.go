@@ -182,7 +182,7 @@ func TestBrowser(t *testing.T) {
 		p.wait(`document.querySelector("#answer .problem")`)
 		p.eval(`document.getElementById("input-weights").value = "1,2"`, nil)
 		p.click("#ask")
-		p.wait(`document.querySelector("#answer .problem")?.textContent.includes("weights")`)
+		p.wait(`document.querySelector("#answer .problem")?.textContent.includes("wants 4")`)
 		p.eval(`document.getElementById("input-weights").value = "1,, 3,4"`, nil) // nothing is said of one
 		p.eval(`document.getElementById("input-likelihood").value = "0.5,2" + ",".repeat(18)`, nil)
 		p.click("#ask")
