@@ -282,3 +282,48 @@ func TestFetchTakenOver(t *testing.T) {
 		}
 	})
 }
+
+// flakyBus gives a record every second time that it is asked for.
+type flakyBus struct {
+	cluster.Bus
+	key   string
+	asked *int
+}
+
+type flakyBucket struct {
+	cluster.Bucket
+	bus flakyBus
+}
+
+func (b flakyBus) Bucket(name string) cluster.Bucket { return flakyBucket{b.Bus.Bucket(name), b} }
+
+func (b flakyBucket) Get(ctx context.Context, key string) (cluster.Record, error) {
+	if key == b.bus.key {
+		if *b.bus.asked++; *b.bus.asked%2 == 1 {
+			return cluster.Record{}, cluster.ErrUnreachable
+		}
+	}
+	return b.Bucket.Get(ctx, key)
+}
+
+// TestFetchTakenOverUnread fetches a run that another coordinator has taken over from the one that is there, which does not always get to
+// read who led the run last: it gives nothing.
+func TestFetchTakenOverUnread(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		id, dir, asked := "r-1", t.TempDir(), 0
+		if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: id, State: job.StateDone, Out: "/there", Lead: "c-second"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "runs", id), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		stop, err := serveFiles(t.Context(), flakyBus{bus, id, &asked}, "c-first", dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		if got, err := fetch(t.Context(), bus, id, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no coordinator that has the files") || asked < 2 {
+			t.Errorf("fetch gives %+v, %v, with %d looks at the record", got, err, asked)
+		}
+	})
+}

@@ -177,11 +177,11 @@ func (g *fileGiver) asked(ctx context.Context, r filesRequest) bool {
 	return err == nil && string(rec.Value) == r.Ask && !g.takenOver(call, r.Run)
 }
 
-// takenOver reports whether another coordinator has led a run after this one. What lies here is then what this one had come to, and
-// lacks the results.
+// takenOver reports whether another coordinator has led a run after this one, or may have, as the record cannot be read now. What lies
+// here is then what this one had come to, and lacks the results.
 func (g *fileGiver) takenOver(ctx context.Context, run string) bool {
 	r, _, err := job.GetRun(ctx, g.bus, run)
-	return err == nil && r.Lead != "" && r.Lead != g.id
+	return err != nil && !errors.Is(err, job.ErrNoRun) || r.Lead != "" && r.Lead != g.id
 }
 
 // came takes note that a client has the files of a run, or has stopped waiting. The last of
