@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -287,7 +288,7 @@ func TestFetchTakenOver(t *testing.T) {
 type flakyBus struct {
 	cluster.Bus
 	key   string
-	asked *int
+	asked *atomic.Int64
 }
 
 type flakyBucket struct {
@@ -299,7 +300,7 @@ func (b flakyBus) Bucket(name string) cluster.Bucket { return flakyBucket{b.Bus.
 
 func (b flakyBucket) Get(ctx context.Context, key string) (cluster.Record, error) {
 	if key == b.bus.key {
-		if *b.bus.asked++; *b.bus.asked%2 == 1 {
+		if b.bus.asked.Add(1)%2 == 1 {
 			return cluster.Record{}, cluster.ErrUnreachable
 		}
 	}
@@ -310,7 +311,8 @@ func (b flakyBucket) Get(ctx context.Context, key string) (cluster.Record, error
 // read who led the run last: it gives nothing.
 func TestFetchTakenOverUnread(t *testing.T) {
 	inBubble(t, func(t *testing.T, bus cluster.Bus) {
-		id, dir, asked := "r-1", t.TempDir(), 0
+		id, dir := "r-1", t.TempDir()
+		var asked atomic.Int64
 		if err := job.PutRun(t.Context(), bus, &job.Record{RunStatus: cluster.RunStatus{Run: id, State: job.StateDone, Out: "/there", Lead: "c-second"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -322,8 +324,8 @@ func TestFetchTakenOverUnread(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stop()
-		if got, err := fetch(t.Context(), bus, id, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no coordinator that has the files") || asked < 2 {
-			t.Errorf("fetch gives %+v, %v, with %d looks at the record", got, err, asked)
+		if got, err := fetch(t.Context(), bus, id, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no coordinator that has the files") || asked.Load() < 2 {
+			t.Errorf("fetch gives %+v, %v, with %d looks at the record", got, err, asked.Load())
 		}
 	})
 }
