@@ -10,6 +10,19 @@ import (
 	"github.com/pce-engine/pce/kernels/ptx"
 )
 
+// kernelNames returns the card that a text of kernels is for, and their names.
+func kernelNames(t *testing.T, text string) (target string, names []string) {
+	t.Helper()
+	m, err := ptx.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range m.Kernels {
+		names = append(names, k.Name)
+	}
+	return m.Target, names
+}
+
 // TestCompileForest: the text that compile prints of a forest is that of all its kernels, for the card that --arch says; the files that it
 // writes have one each.
 func TestCompileForest(t *testing.T) {
@@ -25,16 +38,9 @@ func TestCompileForest(t *testing.T) {
 	if code != exitOK {
 		t.Fatal(stderr)
 	}
-	m, err := ptx.Parse([]byte(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, k := range m.Kernels {
-		names = append(names, k.Name)
-	}
-	if want := []string{"forest_0_rows", "forest_1_rows"}; !slices.Equal(names, want) || m.Target != "sm_80" { // one for each tree
-		t.Errorf("kernels %v for %s, want %v", names, m.Target, want)
+	target, names := kernelNames(t, out)
+	if want := []string{"forest_0_rows", "forest_1_rows"}; !slices.Equal(names, want) || target != "sm_80" { // one for each tree
+		t.Errorf("kernels %v for %s, want %v", names, target, want)
 	}
 	if code, out, stderr = do(t, "", append(args, "-o", dir)...); code != exitOK || strings.Count(out, ".ptx\n") != len(names) {
 		t.Fatalf("%s%s", out, stderr)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/pce-engine/pce/kernels/ptx"
 )
 
 // kernelsIn compiles with more arguments, and returns the kernels that are written by their names.
@@ -86,14 +84,7 @@ func TestCompileExact(t *testing.T) {
 	if code != exitOK {
 		t.Fatal(stderr)
 	}
-	m, err := ptx.Parse([]byte(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, k := range m.Kernels {
-		names = append(names, k.Name)
-	}
+	_, names := kernelNames(t, out)
 	if want := []string{"rows", "exact_rows"}; !slices.Equal(names, want) {
 		t.Errorf("--emit ptx has the kernels %v, want %v", names, want)
 	}

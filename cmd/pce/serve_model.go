@@ -3,14 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/circuit"
-	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/run"
 	"github.com/pce-engine/pce/serve"
 )
@@ -32,12 +29,9 @@ type modelLoader struct {
 const largeModel = 64 << 20
 
 // Plan says what a model file takes: a circuit from its structure alone. A forest is opened for
-// it and closed again, since its tables depend on how many thresholds are equal, and on the server's schedule. A pipe is refused:
+// it and closed again, since its tables depend on how many thresholds are equal, and on the server's schedule. TellForest refuses a pipe:
 // opening one waits for its writer, and with it would the model's next version and the end of the server.
 func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
-	if info, err := os.Stat(path); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%w: %s: not a regular file, and a server reads its models more than once; write it to a file", format.ErrModel, path)
-	}
 	if forest, err := run.TellForest(path); err != nil {
 		return 0, err
 	} else if forest {
