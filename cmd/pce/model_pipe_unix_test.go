@@ -40,6 +40,10 @@ func TestModelPipes(t *testing.T) {
 			_, err := run.TellForest(path)
 			return err
 		}},
+		{"a server, which reads its models more than once", "", path + ": not a regular file", func() error {
+			_, err := new(modelLoader).Plan(t.Context(), path)
+			return err
+		}},
 		{"a circuit that is opened once", circuit, "", func() error {
 			b, _, err := run.OpenAny(path, compile.Options{})
 			if err == nil {
