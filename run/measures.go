@@ -25,7 +25,7 @@ func Perplexity(ll float64, variables int) float64 {
 type Measure float64
 
 // MarshalJSON writes a number, or null.
-func (m Measure) MarshalJSON() ([]byte, error) { return json.Marshal(finite(float64(m))) }
+func (m Measure) MarshalJSON() ([]byte, error) { return json.Marshal(Finite(float64(m))) }
 
 // Measures returns the bits per dimension of rows with a mean log-likelihood, nil where a column
 // is continuous: a density has other bits in another unit. It returns the perplexity of rows

@@ -61,7 +61,7 @@ type resultJSON struct {
 func (r *Result) MarshalJSON() ([]byte, error) {
 	j := resultJSON{
 		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
-		TrainLL: finite(r.TrainLL), ValidLL: finite(r.ValidLL), TestLL: finite(r.TestLL),
+		TrainLL: Finite(r.TrainLL), ValidLL: Finite(r.ValidLL), TestLL: Finite(r.TestLL),
 		TestBPD: r.TestBPD, TestPerplexity: r.TestPerplexity,
 		BestEpoch: r.BestEpoch, Warnings: r.Warnings,
 		StructureSeconds: r.StructureSeconds, CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,
@@ -71,8 +71,8 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// finite returns x, nil where JSON has no number for it.
-func finite(x float64) *float64 {
+// Finite returns x, nil where JSON has no number for it.
+func Finite(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/run"
 )
 
 // Questions are what a job over rows asks the workers, in order. The same job asks
@@ -35,19 +36,6 @@ type Answers interface {
 	// Write writes the result to a new file at path, from everything that was kept and
 	// the number of rows that it is about. The file appears whole or not at all.
 	Write(ctx context.Context, path string, kept io.Reader, rows int64) error
-}
-
-// unchanged are answers of which no result is written if a file was changed while its rows were read.
-type unchanged struct {
-	Answers
-	query *Query
-}
-
-func (u unchanged) Write(ctx context.Context, path string, kept io.Reader, rows int64) error {
-	if err := u.query.Unchanged(ctx); err != nil {
-		return err
-	}
-	return u.Answers.Write(ctx, path, kept, rows)
 }
 
 // Answered reports whether a job over rows has its result, a file in the directory
@@ -116,9 +104,9 @@ func (l *Lead) ask(ctx context.Context, q Questions, a Answers, j *journal) erro
 		l.Update(func(s *cluster.RunStatus) {
 			s.Rows = j.at.Rows
 			rate := float64(j.at.Rows-before) / max(time.Since(begin).Seconds(), 1e-3)
-			s.RowsPerSecond = finite(rate)
+			s.RowsPerSecond = run.Finite(rate)
 			if total > 0 {
-				s.SecondsLeft = finite(float64(total-j.at.Rows) / rate)
+				s.SecondsLeft = run.Finite(float64(total-j.at.Rows) / rate)
 			}
 		})
 		return nil

@@ -1,10 +1,11 @@
 // Package job is what a cluster is asked to do: training, and questions about the
-// rows of a model.
+// rows of a model, which any kind may ask.
 //
 // A Kind is registered by its name. On a worker its Load makes the session that
-// computes; on the coordinator its Lead sees a job through. Jobs over rows are
-// Questions, put to any worker and answered by number, and Answers, which come
-// back in their order, are kept in a journal and make the result. So a coordinator
+// computes; on the coordinator its Lead sees a job through. Jobs over rows, which
+// package query has the kinds of, are Questions, put to any worker and answered by
+// number, and Answers, which come back in their order, are kept in a journal and
+// make the result. So a coordinator
 // that is killed continues where its journal ends, and a worker that dies changes
 // nothing.
 //
@@ -15,9 +16,8 @@
 //
 // # Shapes and units
 //
-// Sizes are bytes. Rows travel as blocks, which dataset.AppendBlock writes, those of
-// forests as plain numbers; results as float64 numbers, log-likelihoods in nats.
-// Numbers are little-endian.
+// Sizes are bytes. Training rows that workers cannot read travel as files of package
+// blocks.
 //
 // # Errors
 //

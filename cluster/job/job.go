@@ -86,7 +86,7 @@ func Parse(id string, text []byte) (*Job, error) {
 		return nil, Bad(id, "it has version %d, this program takes %d; use the same version of pce everywhere", head.Version, Version)
 	}
 	j := new(Job)
-	if err := strictJSON(text, j); err != nil {
+	if err := ReadJSON(text, j); err != nil {
 		return nil, Bad(id, "it cannot be read: %v", err)
 	}
 	if j.ID != id {

@@ -2,14 +2,11 @@ package job
 
 import (
 	"bufio"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -53,7 +50,7 @@ func openJournal(dir string) (*journal, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if err := strictJSON(text, &j.at); err != nil || j.at.Rows < 0 || j.at.Bytes < 0 {
+		if err := ReadJSON(text, &j.at); err != nil || j.at.Rows < 0 || j.at.Bytes < 0 {
 			return nil, fmt.Errorf("%s cannot be read: %v; remove it to begin anew", filepath.Join(dir, JournalFile), err)
 		}
 	}
@@ -101,22 +98,6 @@ func (j *journal) save() error {
 // reader returns a reader of all answers.
 func (j *journal) reader() io.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(j.f, 0, j.at.Bytes), 1<<20)
-}
-
-// numbers yields answers that are float64 numbers, one for each row. What goes wrong
-// is left in err.
-func numbers(kept io.Reader, rows int64, err *error) iter.Seq[float64] {
-	return func(yield func(float64) bool) {
-		var number [8]byte
-		for range rows {
-			if _, *err = io.ReadFull(kept, number[:]); *err != nil {
-				return
-			}
-			if !yield(math.Float64frombits(binary.LittleEndian.Uint64(number[:]))) {
-				return
-			}
-		}
-	}
 }
 
 // close closes the file. What has come is kept for the next time.

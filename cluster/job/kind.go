@@ -52,14 +52,14 @@ type Loading struct {
 	// Options say how this worker computes, with the kernel path of the run.
 	Options run.Options
 
-	model string // digest that the run's model must have, in hexadecimal
-	files *Files
-	blobs cluster.Blobs
+	Model string // digest that the run's model must have, in hexadecimal
+	Files *Files // that the worker has
+	Blobs cluster.Blobs
 }
 
 // Decode reads the settings, without unknown keys.
 func (in *Loading) Decode(settings any) error {
-	if err := strictJSON(in.Settings, settings); err != nil {
+	if err := ReadJSON(in.Settings, settings); err != nil {
 		return Bad(in.Run, "its settings: %v", err)
 	}
 	return nil
@@ -68,15 +68,15 @@ func (in *Loading) Decode(settings any) error {
 // Open returns a path under which the contents of a file can be read; they have
 // been compared with its digest.
 func (in *Loading) Open(ctx context.Context, r FileRef) (string, error) {
-	return in.files.Open(ctx, r, in.blobs)
+	return in.Files.Open(ctx, r, in.Blobs)
 }
 
 // Check refuses a model that is not the run's: members that compute with different
 // ones would mix their results.
 func (in *Loading) Check(model [32]byte) error {
-	if have := hexOf(model); have != in.model {
+	if have := hexOf(model); have != in.Model {
 		return fmt.Errorf("run %s: the circuit compiles to %.12s here, to %.12s where the run was made; give all members the same version of pce",
-			in.Run, have, in.model)
+			in.Run, have, in.Model)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (k toyKind) Load(_ context.Context, in *Loading) (cluster.Session, error) {
 
 func (k toyKind) Lead(ctx context.Context, l *Lead, j *Job) error {
 	var s toySettings
-	if err := strictJSON([]byte(j.Config), &s); err != nil {
+	if err := ReadJSON([]byte(j.Config), &s); err != nil {
 		return Bad(j.ID, "%w", err)
 	}
 	if done, err := l.Answered("toy.out"); done || err != nil {

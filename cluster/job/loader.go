@@ -80,7 +80,7 @@ func (l *Loader) Load(ctx context.Context, spec cluster.Spec, blobs cluster.Blob
 	if err != nil {
 		return nil, err
 	}
-	return kind.Load(ctx, &Loading{Run: spec.Run, Settings: d.Settings, Options: o, model: spec.Model, files: l.files, blobs: blobs})
+	return kind.Load(ctx, &Loading{Run: spec.Run, Settings: d.Settings, Options: o, Model: spec.Model, Files: l.files, Blobs: blobs})
 }
 
 // describe reads the description of a run, and removes the copies of files that other runs
@@ -88,7 +88,7 @@ func (l *Loader) Load(ctx context.Context, spec cluster.Spec, blobs cluster.Blob
 // another run is the job's fault.
 func (l *Loader) describe(ctx context.Context, spec cluster.Spec, blobs cluster.Blobs) (*description, error) {
 	var body runBody
-	if err := strictJSON(spec.Body, &body); err != nil {
+	if err := ReadJSON(spec.Body, &body); err != nil {
 		return nil, Bad(spec.Run, "its body: %v", err)
 	}
 	ref := body.Description
@@ -105,7 +105,7 @@ func (l *Loader) describe(ctx context.Context, spec cluster.Spec, blobs cluster.
 		return nil, err
 	}
 	d := new(description)
-	if err := strictJSON(text, d); err != nil {
+	if err := ReadJSON(text, d); err != nil {
 		return nil, Bad(spec.Run, "its description: %v", err)
 	}
 	if d.Run != spec.Run {
@@ -120,8 +120,8 @@ func (l *Loader) describe(ctx context.Context, spec cluster.Spec, blobs cluster.
 
 func hexOf(digest [32]byte) string { return hex.EncodeToString(digest[:]) }
 
-// strictJSON reads one value without unknown keys.
-func strictJSON(text []byte, v any) error {
+// ReadJSON reads one value without unknown keys, as all that travels between members is read.
+func ReadJSON(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {

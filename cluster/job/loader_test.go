@@ -45,7 +45,7 @@ func TestLoaderRefuses(t *testing.T) {
 		"other root":   {roots: []string{t.TempDir()}, want: "lies in no root"},
 		"other model":  {roots: []string{data}, spec: func(s *cluster.Spec) { s.Model = strings.Repeat("0", 64) }, want: "give all members the same version"},
 		"unknown kind": {roots: []string{data}, kind: "mine", final: true, want: `unknown kind "mine", want one of `},
-		"other kind":   {roots: []string{data}, kind: "loglik", final: true, want: "its settings"},
+		"other kind":   {roots: []string{data}, kind: "toy", final: true, want: "its settings"},
 		"damaged":      {roots: []string{data}, edit: func(d *trainSettings) { d.Circuit = d.Circuit[:40] }, final: true, want: "bad model"},
 		"no rows":      {roots: []string{data}, edit: func(d *trainSettings) { delete(d.Sources, trainSource) }, final: true, want: "no training rows"},
 		"no body":      {roots: []string{data}, spec: func(s *cluster.Spec) { s.Body = []byte(`{"x":1}`) }, final: true, want: "its body"},

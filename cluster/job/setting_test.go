@@ -14,13 +14,12 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
-// kinds are all kinds of jobs, as a worker knows them.
+// kinds are the kind of jobs of this package and one with settings of its own, as a worker knows
+// them.
 func kinds() Kinds {
 	k := Kinds{}
 	k.Register("train", workerKind{Training{}.Load})
-	for name, kind := range QueryKinds() {
-		k.Register(name, workerKind{kind.Load})
-	}
+	k.Register("toy", workerKind{toyKind{}.Load})
 	return k
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/blocks"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
@@ -214,17 +215,17 @@ func (l *Lead) share(ctx context.Context, rows Rows, src dataset.Source) (*sourc
 
 // uploadTable gives the rows of a source to the broker.
 func (l *Lead) uploadTable(ctx context.Context, ref *sourceRef, src dataset.Source) error {
-	path, table, err := writeTable(ctx, l.Dir, l.ID, src)
+	path, digest, size, err := blocks.WriteTable(ctx, l.Dir, l.ID, src)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(path)
-	l.Log.Info("uploading rows that lie in no root of all workers", "rows", src.Rows(), "bytes", table.Size)
-	if err := l.note(ctx, table.Digest); err != nil {
+	l.Log.Info("uploading rows that lie in no root of all workers", "rows", src.Rows(), "bytes", size)
+	if err := l.note(ctx, digest); err != nil {
 		return err
 	}
-	ref.Table = &table
-	return table.Upload(ctx, l.Bus.Blobs(), path)
+	ref.Table = &FileRef{Name: "rows", Digest: digest, Size: size}
+	return ref.Table.Upload(ctx, l.Bus.Blobs(), path)
 }
 
 // mixedKernels is the fact for devices and kernel paths that differ between workers.
@@ -288,7 +289,7 @@ func (r *sourceRef) open(ctx context.Context, in *Loading) (src dataset.Source, 
 	case r.Table != nil:
 		var path string
 		if path, err = in.Open(ctx, *r.Table); err == nil {
-			src, err = readTable(ctx, path, r.Options.Schema, r.Rows)
+			src, err = blocks.ReadTable(ctx, path, r.Options.Schema, r.Rows)
 		}
 	default:
 		paths := make([]string, len(r.Files))
@@ -332,7 +333,7 @@ func (m *Meter) step(p em.Progress) {
 	defer m.mu.Unlock()
 	done := float64(p.Epoch-1) + float64(p.Step)/float64(p.Steps)
 	m.update(func(s *cluster.RunStatus) {
-		s.TrainLL = finite(p.LL)
+		s.TrainLL = run.Finite(p.LL)
 		if m.begin.IsZero() {
 			m.begin, m.from, m.first, m.epochs = time.Now(), done, s.Step, p.Epochs
 			return
@@ -346,20 +347,20 @@ func (m *Meter) step(p em.Progress) {
 		if m.steps > 0 && s.Step > m.first {
 			left = min(left, took*float64(m.steps-s.Step)/float64(s.Step-m.first))
 		}
-		s.RowsPerSecond, s.SecondsLeft = finite(float64(m.rows)/took), finite(max(0, left))
+		s.RowsPerSecond, s.SecondsLeft = run.Finite(float64(m.rows)/took), run.Finite(max(0, left))
 	})
 }
 
 // epoch takes note of an epoch that was done.
 func (m *Meter) epoch(x em.Metrics) {
-	m.update(func(s *cluster.RunStatus) { s.TrainLL, s.ValidLL = finite(x.TrainLL), finite(x.ValidLL) })
+	m.update(func(s *cluster.RunStatus) { s.TrainLL, s.ValidLL = run.Finite(x.TrainLL), run.Finite(x.ValidLL) })
 }
 
 // End takes note of what the run came to.
 func (m *Meter) End(r *run.Result) {
 	m.update(func(s *cluster.RunStatus) {
-		s.TrainLL, s.ValidLL, s.TestLL = finite(r.TrainLL), finite(r.ValidLL), finite(r.TestLL)
-		s.RowsPerSecond, s.SecondsLeft = finite(r.SamplesPerSecond), nil
+		s.TrainLL, s.ValidLL, s.TestLL = run.Finite(r.TrainLL), run.Finite(r.ValidLL), run.Finite(r.TestLL)
+		s.RowsPerSecond, s.SecondsLeft = run.Finite(r.SamplesPerSecond), nil
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/query"
 	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/configs"
@@ -17,7 +18,7 @@ import (
 )
 
 // kindTrain is the kind of job that trains, as configs.Job has it. The others are
-// job.QueryKinds.
+// query.Kinds.
 const kindTrain = "train"
 
 // jobKinds returns the kinds of jobs whose config is a configs.Config. A
@@ -25,7 +26,7 @@ const kindTrain = "train"
 func (a *app) jobKinds(local run.Options) job.Kinds {
 	kinds := job.Kinds{}
 	kinds.Register(kindTrain, trainKind{app: a, local: local})
-	for name, kind := range job.QueryKinds() {
+	for name, kind := range query.Kinds() {
 		kinds.Register(name, queryKind{kind, a})
 	}
 	return kinds
@@ -71,7 +72,7 @@ func (k trainKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 
 // queryKind asks about the rows that the config of a job says.
 type queryKind struct {
-	job.QueryKind
+	query.Kind
 	app *app
 }
 
@@ -91,7 +92,7 @@ func (k queryKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
 	if err != nil {
 		return job.Bad(j.ID, "%w", err)
 	}
-	return l.Query(ctx, k.QueryKind, &job.Query{
+	return query.Do(ctx, l, k.Kind, &query.Job{
 		Model: cfg.Job.Model, Data: cfg.Job.Data, Read: o, Rows: cfg.Job.Rows, Seed: cfg.Job.Seed, Format: cfg.Job.Format,
 		Columns: cfg.Job.Columns, Levels: jobLevels(cfg), Of: cfg.Job.Of, All: cfg.Job.Probabilities, Candidates: cfg.Job.Candidates, Search: cfg.Job.Search, Result: result, Schedule: cfg.Job.Schedule, Profile: cfg.Job.Profile, Soft: cfg.Job.Soft, Unchanged: j.Unchanged,
 	})

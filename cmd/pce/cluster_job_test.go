@@ -17,6 +17,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/peer"
+	"github.com/pce-engine/pce/cluster/query"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/run"
@@ -255,7 +256,7 @@ func TestRowJobs(t *testing.T) {
 		{"mpe", "png", "out.png", []string{softList, "job.soft=true"}, []string{"query", "mpe", "--soft", "--data", soft, "--out"}},
 		{"sample", "csv", "out.csv", []string{"job.rows=100", "job.seed=5"}, []string{"query", "sample", "-n", "100", "--seed", "5", "--out"}},
 		{"sample", "png", "out.png", []string{"job.rows=9"}, []string{"query", "sample", "-n", "9", "--out"}},
-		{"eval", "csv", job.EvaluationFile, []string{list}, []string{"eval", "--data", rows[0], "--data", rows[1], "--json"}},
+		{"eval", "csv", query.EvaluationFile, []string{list}, []string{"eval", "--data", rows[0], "--data", rows[1], "--json"}},
 	} {
 		t.Run(kind.kind+"/"+kind.format, func(t *testing.T) {
 			id := "run-" + kind.kind + "-" + strings.ReplaceAll(kind.format, ".", "-")
@@ -396,7 +397,7 @@ func TestChangedRows(t *testing.T) {
 			dir := t.TempDir()
 			r := c.runner(t, dir, data)
 			kinds := job.Kinds{}
-			kinds.Register(kind, changingKind{queryKind{job.QueryKinds()[kind], testApp()}, func() error {
+			kinds.Register(kind, changingKind{queryKind{query.Kinds()[kind], testApp()}, func() error {
 				return os.WriteFile(rows, bytes.Replace(before, []byte("0"), []byte("1"), 1), 0o600)
 			}})
 			r.Kinds = kinds
@@ -432,22 +433,22 @@ type changingKind struct {
 }
 
 func (k changingKind) Lead(ctx context.Context, l *job.Lead, j *job.Job) error {
-	k.QueryKind = changingQuery{k.QueryKind, k.change}
+	k.Kind = changingQuery{k.Kind, k.change}
 	return k.queryKind.Lead(ctx, l, j)
 }
 
 type changingQuery struct {
-	job.QueryKind
+	query.Kind
 	change func() error
 }
 
-func (q changingQuery) Open(ctx context.Context, query *job.Query) (job.Subject, error) {
-	s, err := q.QueryKind.Open(ctx, query)
+func (q changingQuery) Open(ctx context.Context, query *query.Job) (query.Subject, error) {
+	s, err := q.Kind.Open(ctx, query)
 	return changingSubject{s, q.change}, err
 }
 
 type changingSubject struct {
-	job.Subject
+	query.Subject
 	change func() error
 }
 

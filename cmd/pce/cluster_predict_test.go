@@ -17,6 +17,7 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/query"
 	"github.com/pce-engine/pce/compile/forest/tune"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -194,7 +195,7 @@ func TestPredictKilled(t *testing.T) {
 	killed := make(chan struct{})
 	watched := func(tell func(ctx context.Context, n int)) job.Kinds {
 		kinds := testApp().jobKinds(run.Options{Device: "cpu", Threads: 1})
-		kinds[job.Predict] = watchedKind{kinds[job.Predict], tell}
+		kinds[query.Predict] = watchedKind{kinds[query.Predict], tell}
 		return kinds
 	}
 	c.startWith(t, "worker-000", []string{data}, watched(func(ctx context.Context, n int) {

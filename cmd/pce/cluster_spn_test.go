@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pce-engine/pce/cluster/job"
+	"github.com/pce-engine/pce/cluster/query"
 )
 
 // TestNetworkJobs asks a cluster about networks of SPFlow, one of histograms and one of single units of categories, which run as
@@ -105,13 +105,13 @@ func TestNetworkJobs(t *testing.T) {
 		model            string   // "": of histograms
 	}{
 		{"loglik", "out.csv", rows, nil, []string{"query", "loglik"}, ""},
-		{"eval", job.EvaluationFile, rows, nil, []string{"eval", "--json"}, ""},
+		{"eval", query.EvaluationFile, rows, nil, []string{"eval", "--json"}, ""},
 		{"moments", "out.csv", rows, nil, []string{"query", "moments"}, ""},
 		{"conditional", "out.csv", rows, []string{`job.columns=["2","5"]`}, []string{"query", "conditional", "--of", "2,5"}, ""},
 		{"mpe", "out.csv", few, []string{"job.candidates=2"}, []string{"query", "mpe", "--candidates", "2"}, ""},
 		{"loglik", "out.csv", bits, nil, []string{"query", "loglik"}, single},
 		{"loglik", "out.csv", bits, []string{`job.columns=["2"]`}, []string{"query", "loglik", "--given", "2"}, single},
-		{"eval", job.EvaluationFile, bits, nil, []string{"eval", "--json"}, single},
+		{"eval", query.EvaluationFile, bits, nil, []string{"eval", "--json"}, single},
 		{"conditional", "out.csv", bits, []string{`job.columns=["3"]`}, []string{"query", "conditional", "--of", "3"}, single},
 	} {
 		kind, file, rows, args, model := tc.kind, tc.file, tc.rows, tc.args, cmp.Or(tc.model, model)

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce"
-	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
@@ -196,7 +195,7 @@ func (a *app) evalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := job.Evaluate(slices.Values(ll), m.Schema())
+			e := run.Evaluate(slices.Values(ll), m.Schema())
 			if err := a.warn(e.Warnings); err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -44,13 +43,7 @@ type expectation struct {
 }
 
 func newEstimate(e *pce.Estimate) estimate {
-	finite := func(x float64) *float64 {
-		if math.IsInf(x, 0) || math.IsNaN(x) {
-			return nil
-		}
-		return &x
-	}
-	return estimate{finite(e.Nats), finite(e.Error)}
+	return estimate{run.Finite(e.Nats), run.Finite(e.Error)}
 }
 
 // text says an estimate to a person.

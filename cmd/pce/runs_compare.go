@@ -247,8 +247,8 @@ func compareRows(a, b []float64) *comparison {
 		d := a[i] - b[i] - mean
 		squares += d * d
 	}
-	c.ALL, c.BLL, c.Difference = finite(sumA/n), finite(sumB/n), finite(mean)
-	c.StandardError = finite(math.Sqrt(squares / (n - 1) / n))
+	c.ALL, c.BLL, c.Difference = run.Finite(sumA/n), run.Finite(sumB/n), run.Finite(mean)
+	c.StandardError = run.Finite(math.Sqrt(squares / (n - 1) / n))
 	return c
 }
 
@@ -271,11 +271,4 @@ func (a *app) printComparison(c *comparison) error {
 	}
 	_, err := fmt.Fprint(a.stdout, text)
 	return err
-}
-
-func finite(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }

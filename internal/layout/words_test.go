@@ -18,8 +18,8 @@ import (
 // generated files are left out.
 var plainWords = []string{
 	".", "bench/card", "bench/gpu", "bench/query", "bench/scale", "bench/serve", "run", "circuit", "circuit/format", "circuit/format/formattest", "circuit/format/native", "circuit/format/spflow",
-	"circuit/format/text", "circuit/reference", "circuit/structures", "circuit/structures/equations", "circuit/structures/learnspn", "cluster", "cluster/assign", "cluster/bustest", "cluster/chaos", "cluster/job",
-	"cluster/natsbus", "cluster/peer", "cluster/peer/wire", "cluster/peertest", "cluster/scale", "cluster/simnet", "cluster/uploads",
+	"circuit/format/text", "circuit/reference", "circuit/structures", "circuit/structures/equations", "circuit/structures/learnspn", "cluster", "cluster/assign", "cluster/blocks", "cluster/bustest", "cluster/chaos", "cluster/job",
+	"cluster/natsbus", "cluster/peer", "cluster/peer/wire", "cluster/peertest", "cluster/query", "cluster/scale", "cluster/simnet", "cluster/uploads",
 	"codec", "codec/lanes", "configs", "cmd/pce", "compile/reduction", "compile/spn", "dataset", "dataset/datasettest", "dataset/digits", "dataset/fields", "dataset/ndarray",
 	"dataset/parquet", "em", "engine/lanes", "forest", "forest/format", "forest/format/formattest", "forest/format/lightgbm", "forest/format/onnx",
 	"forest/format/treelite", "forest/format/xgboost", "examples/query", "examples/structure", "examples/train", "internal/atomicfile", "internal/golden",

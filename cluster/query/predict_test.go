@@ -1,8 +1,8 @@
-package job
+package query
 
 import (
 	"cmp"
-	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/run"
@@ -39,7 +40,7 @@ func subjectOf(t *testing.T, f *forest.Forest, what forest.What, text string) *f
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &forestSubject{f, &Query{Data: []string{path, path}, Result: what, Format: "csv"}}
+	return &forestSubject{f, &Job{Data: []string{path, path}, Result: what, Format: "csv"}}
 }
 
 // TestNumberBlocks asks about each row once, in requests of at most so many bytes, from any row
@@ -106,11 +107,11 @@ func TestNumberBlocks(t *testing.T) {
 // TestScheduleTravels: workers are told the schedule of a job, and the files of its forest and profile.
 func TestScheduleTravels(t *testing.T) {
 	for _, profile := range []string{"", "profile.json"} {
-		s := &forestSubject{stump(forest.Float32), &Query{Model: "stump.json", Schedule: "parallel batch\n", Profile: profile, Result: forest.Leaves}}
+		s := &forestSubject{stump(forest.Float32), &Job{Model: "stump.json", Schedule: "parallel batch\n", Profile: profile, Result: forest.Leaves}}
 		var shared []string
-		settings, err := s.Settings(func(path string) (FileRef, error) {
+		settings, err := s.Settings(func(path string) (job.FileRef, error) {
 			shared = append(shared, path)
-			return FileRef{Name: path}, nil
+			return job.FileRef{Name: path}, nil
 		})
 		got := settings.(*predictSettings)
 		if err != nil || got.Schedule != s.query.Schedule || got.Result != "leaf" || got.Model.Name != "stump.json" || (got.Profile != nil) != (profile != "") || shared[len(shared)-1] != cmp.Or(profile, "stump.json") {
@@ -143,7 +144,7 @@ func TestHostilePredictions(t *testing.T) {
 		if _, err := margin.Keep(answer, 2); err != nil {
 			t.Errorf("margin %v: %v", x, err)
 		}
-		for _, a := range []Answers{class, margin} {
+		for _, a := range []job.Answers{class, margin} {
 			if _, err := a.Keep(answer[:15], 2); !errors.Is(err, cluster.ErrCluster) {
 				t.Errorf("15 bytes are taken for two rows: %v", err)
 			}
@@ -190,11 +191,12 @@ func TestLoadPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, err := FileAt(path)
+	ref, err := job.FileAt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	visits := run.Profile{Digest: hexOf(f.Digest()), Rows: 1}
+	digest := f.Digest()
+	visits := run.Profile{Digest: hex.EncodeToString(digest[:]), Rows: 1}
 	for i := range f.Trees {
 		visits.Hits = append(visits.Hits, make([]int64, len(f.Trees[i].Nodes)))
 	}
@@ -206,7 +208,7 @@ func TestLoadPredict(t *testing.T) {
 	if err := os.WriteFile(profilePath, counts, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	profile, err := FileAt(profilePath)
+	profile, err := job.FileAt(profilePath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +221,7 @@ func TestLoadPredict(t *testing.T) {
 	}{
 		"good":         {predictSettings{ref, "leaf", "", nil}, f.Digest(), "", false},
 		"other digest": {predictSettings{ref, "leaf", "", nil}, [32]byte{}, "give all members the same version of pce", false},
-		"no model":     {predictSettings{FileRef{}, "leaf", "", nil}, f.Digest(), "it has no model", true},
+		"no model":     {predictSettings{job.FileRef{}, "leaf", "", nil}, f.Digest(), "it has no model", true},
 		"no result":    {predictSettings{ref, "", "", nil}, f.Digest(), "is not a kind of results", true},
 		"schedule":     {predictSettings{ref, "leaf", "parallel batch\n", nil}, f.Digest(), "", false},
 		"bad schedule": {predictSettings{ref, "margin", "parallel rows\n", nil}, f.Digest(), "the schedule: schedule: illegal", true},
@@ -228,13 +230,17 @@ func TestLoadPredict(t *testing.T) {
 		"bad profile":  {predictSettings{ref, "leaf", "tileNodes 2 hybrid\n", &ref}, f.Digest(), "is the profile of another forest", true},
 		"no classes":   {predictSettings{ref, "class", "", nil}, f.Digest(), "it gives no classes", true},
 	} {
-		lead := testLead(t, bus, root)
-		lead.Kind = Predict
-		spec, err := lead.publish(context.Background(), tt.digest, &tt.settings, nil)
+		settings, err := json.Marshal(&tt.settings)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := testLoader(t, []string{root}, 1).Load(t.Context(), spec, bus.Blobs())
+		files, err := job.NewFiles(t.TempDir(), []string{root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Kinds()[Predict].Load(t.Context(), &job.Loading{
+			Run: "run-1", Settings: settings, Options: run.Options{Threads: 1}, Model: hex.EncodeToString(tt.digest[:]), Files: files, Blobs: bus.Blobs(),
+		})
 		if (err == nil) != (tt.want == "") || errors.Is(err, cluster.ErrJob) != tt.bad || !strings.Contains(fmt.Sprint(err), tt.want) || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%s: %v; want %q, of the job: %t", name, err, tt.want, tt.bad)
 		}

@@ -1,4 +1,4 @@
-package job
+package query
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/blocks"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
 	"github.com/pce-engine/pce/run"
@@ -16,23 +18,23 @@ import (
 // mpeKind asks for the most probable completions of rows.
 type mpeKind struct{}
 
-func (k mpeKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+func (k mpeKind) Load(ctx context.Context, in *job.Loading) (cluster.Session, error) {
 	m, d, err := openModel(ctx, in, k)
 	if err != nil {
 		return nil, err
 	}
 	o := run.MPEOptions{Of: d.Columns, Candidates: d.Candidates, Beam: run.DefaultMPE.Beam, Search: d.Search, Seed: d.Seed}
 	if err := o.Check(); err != nil {
-		return nil, errors.Join(Bad(in.Run, "%w", err), m.Close())
+		return nil, errors.Join(job.Bad(in.Run, "%w", err), m.Close())
 	}
-	return Answering(&mpeAnswerer{m, o, m.plan.MPEExact()}), nil
+	return job.Answering(&mpeAnswerer{m, o, m.plan.MPEExact()}), nil
 }
 
 func (mpeKind) asks() string { return run.QueryMPE }
 
-func (mpeKind) Result(q *Query) string { return "out." + q.Format }
+func (mpeKind) Result(q *Job) string { return "out." + q.Format }
 
-func (k mpeKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, most int) (Questions, error) {
+func (k mpeKind) Questions(ctx context.Context, q *Job, s *dataset.Schema, most int) (job.Questions, error) {
 	// What cannot be written should not be computed first.
 	if _, err := dataset.NewWriter(io.Discard, k.Result(q), s, 1); err != nil {
 		return nil, err
@@ -41,26 +43,26 @@ func (k mpeKind) Questions(ctx context.Context, q *Query, s *dataset.Schema, mos
 	if err != nil {
 		return nil, err
 	}
-	return &numbered{blocks: blocks{in: in, schema: s, rows: blockRows(s, most), most: most}}, nil
+	return &numbered{rowBlocks: rowBlocks{in: in, schema: s, rows: blocks.Rows(s, most), most: most}}, nil
 }
 
-func (mpeKind) Answers(_ *Lead, q *Query, s *dataset.Schema) Answers {
+func (mpeKind) Answers(_ *job.Lead, q *Job, s *dataset.Schema) job.Answers {
 	return &mpeAnswers{sampleAnswers{schema: s}, q}
 }
 
 // numbered are blocks after the number of their first row, on which draws depend.
 type numbered struct {
-	blocks
+	rowBlocks
 	at int64
 }
 
 func (q *numbered) Skip(ctx context.Context, rows int64) error {
 	q.at = rows
-	return q.blocks.Skip(ctx, rows)
+	return q.rowBlocks.Skip(ctx, rows)
 }
 
 func (q *numbered) Next(ctx context.Context) ([]byte, int, error) {
-	block, rows, err := q.blocks.Next(ctx)
+	block, rows, err := q.rowBlocks.Next(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -73,7 +75,7 @@ func (q *numbered) Next(ctx context.Context) ([]byte, int, error) {
 // cells, which are read again for it.
 type mpeAnswers struct {
 	sampleAnswers
-	query *Query
+	query *Job
 }
 
 // Write writes the rows with their missing cells filled. The answers have codes and values
@@ -94,7 +96,7 @@ func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, row
 			return err
 		}
 		given := &dataset.Batch{}
-		err = readBlocks(ctx, kept, a.schema, func(b *dataset.Batch) error {
+		err = blocks.Read(ctx, kept, a.schema, func(b *dataset.Batch) error {
 			for at := 0; at < b.Rows; at += given.Rows {
 				if err := in.Read(ctx, given, b.Rows-at); err != nil {
 					return fmt.Errorf("rows that were there are not: %w", err)

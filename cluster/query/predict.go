@@ -1,4 +1,4 @@
-package job
+package query
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/blocks"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/run"
@@ -26,30 +28,30 @@ type predictKind struct{}
 
 // predictSettings are all that a session of predictions is made of.
 type predictSettings struct {
-	Model  FileRef `json:"model"`
-	Result string  `json:"result"` // as forest.ParseWhat takes it
+	Model  job.FileRef `json:"model"`
+	Result string      `json:"result"` // as forest.ParseWhat takes it
 	// Schedule is the text of the schedule under which the forest is compiled; "" without one.
 	Schedule string `json:"schedule,omitempty"`
 	// Profile is that of the forest, for the schedule; none without one.
-	Profile *FileRef `json:"profile,omitempty"`
+	Profile *job.FileRef `json:"profile,omitempty"`
 }
 
 // Result is out.csv: numbers are written as text in the forest's own precision.
-func (predictKind) Result(*Query) string { return "out.csv" }
+func (predictKind) Result(*Job) string { return "out.csv" }
 
 // Load opens the forest of a run on a worker. A file that is not the run's forest is the job's
 // fault.
-func (predictKind) Load(ctx context.Context, in *Loading) (cluster.Session, error) {
+func (predictKind) Load(ctx context.Context, in *job.Loading) (cluster.Session, error) {
 	var d predictSettings
 	if err := in.Decode(&d); err != nil {
 		return nil, err
 	}
-	if d.Model == (FileRef{}) {
-		return nil, Bad(in.Run, "it has no model")
+	if d.Model == (job.FileRef{}) {
+		return nil, job.Bad(in.Run, "it has no model")
 	}
 	what, err := forest.ParseWhat(d.Result)
 	if err != nil {
-		return nil, Bad(in.Run, "%w", err)
+		return nil, job.Bad(in.Run, "%w", err)
 	}
 	path, err := in.Open(ctx, d.Model)
 	if err != nil {
@@ -70,13 +72,13 @@ func (predictKind) Load(ctx context.Context, in *Loading) (cluster.Session, erro
 	}
 	m, err := compiled(f, d.Schedule, profile, in.Options.Threads)
 	if err != nil && d.Schedule != "" { // the lead has compiled it
-		return nil, Bad(in.Run, "the schedule: %w", err)
+		return nil, job.Bad(in.Run, "the schedule: %w", err)
 	}
 	if err != nil {
 		return nil, badModel(in, err)
 	}
 	info := cluster.SessionInfo{Device: "cpu", Path: in.Options.KernelPath, Precision: f.Precision(what).String()}
-	return Answering(&predictAnswerer{model: m, what: what, info: info}), nil
+	return job.Answering(&predictAnswerer{model: m, what: what, info: info}), nil
 }
 
 // openForest opens a forest that has results of a kind.
@@ -99,7 +101,7 @@ func openForest(path string, what forest.What) (*forest.Forest, error) {
 }
 
 // Open opens the forest of a job.
-func (predictKind) Open(_ context.Context, q *Query) (Subject, error) {
+func (predictKind) Open(_ context.Context, q *Job) (Subject, error) {
 	f, err := openForest(q.Model, q.Result)
 	if err != nil {
 		return nil, err
@@ -136,11 +138,11 @@ func compiled(f *forest.Forest, schedule, profile string, threads int) (*pce.Mod
 // forestSubject is the forest of a job.
 type forestSubject struct {
 	*forest.Forest
-	query *Query
+	query *Job
 }
 
 // Settings are those of the query.
-func (s *forestSubject) Settings(share func(path string) (FileRef, error)) (any, error) {
+func (s *forestSubject) Settings(share func(path string) (job.FileRef, error)) (any, error) {
 	d := &predictSettings{Result: s.query.Result.String(), Schedule: s.query.Schedule}
 	var err error
 	if d.Model, err = share(s.query.Model); err != nil || s.query.Profile == "" {
@@ -153,7 +155,7 @@ func (s *forestSubject) Settings(share func(path string) (FileRef, error)) (any,
 
 // Questions are the rows of all files, in order. The first rows are read at once, so that a file
 // without the right columns, or without rows, is told before workers are waited for.
-func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, error) {
+func (s *forestSubject) Questions(ctx context.Context, most int) (job.Questions, error) {
 	row, width := s.Features*cellBytes(s.Forest), 8*max(1, s.Width(s.query.Result)) // a forest without trees has rows without leaves
 	if row > most || width > most {
 		return nil, fmt.Errorf("a row takes %d bytes, the answer about it %d and a message %d; give the broker a larger max_payload", row, width, most)
@@ -164,7 +166,7 @@ func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, err
 	if s.Input == forest.Float32 {
 		round = dataset.ToFloat32
 	}
-	q := &numberBlocks{forest: s.Forest, cells: make([]float64, min(maxRows, most/row, most/width)*s.Features)}
+	q := &numberBlocks{forest: s.Forest, cells: make([]float64, min(blocks.MaxRows, most/row, most/width)*s.Features)}
 	for _, path := range s.query.Data {
 		r, err := dataset.OpenNumbers(path, s.Features, s.Names, round, o)
 		if err != nil {
@@ -183,7 +185,7 @@ func (s *forestSubject) Questions(ctx context.Context, most int) (Questions, err
 }
 
 // Answers are numbers, the same number of them for each row.
-func (s *forestSubject) Answers(*Lead) Answers {
+func (s *forestSubject) Answers(*job.Lead) job.Answers {
 	what := s.query.Result
 	a := numbersAnswers{width: s.Width(what), writer: func(w io.Writer, _ string, _ int) (dataset.NumberWriter, error) {
 		return forest.NewWriter(w, s.Forest, what), nil
@@ -300,7 +302,7 @@ func (a *predictAnswerer) Answer(ctx context.Context, request []byte) ([]byte, e
 	f := a.model.Forest()
 	size, width := cellBytes(f), f.Width(a.what)
 	rows := len(request) / (size * f.Features)
-	if rows < 1 || len(request) != rows*size*f.Features || rows > maxBlockBytes/(8*max(1, width)) {
+	if rows < 1 || len(request) != rows*size*f.Features || rows > blocks.MaxBytes/(8*max(1, width)) {
 		return nil, fmt.Errorf("%w: request of %d bytes, want rows of %d", cluster.ErrJob, len(request), size*f.Features)
 	}
 	a.rows, a.outs = slices.Grow(a.rows[:0], rows*f.Features), slices.Grow(a.outs[:0], rows*width)[:rows*width]

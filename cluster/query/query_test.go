@@ -1,4 +1,4 @@
-package job
+package query
 
 import (
 	"bytes"
@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/blocks"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
 // queryOf is a query of a kind about the first column where it is about one.
-func queryOf(kind string) *Query {
-	q := &Query{Format: "csv"}
+func queryOf(kind string) *Job {
+	q := &Job{Format: "csv"}
 	switch kind {
 	case "conditional", "classify", "covariance":
 		q.Columns = []string{"a"}
@@ -42,7 +44,7 @@ func TestKeep(t *testing.T) {
 		}
 		return out
 	}
-	lead := &Lead{}
+	lead := &job.Lead{}
 	for name, good := range map[string][]byte{
 		"eval": make([]byte, 8*5), "loglik": make([]byte, 8*5), "sample": block(5), "mpe": block(5),
 		"conditional": make([]byte, 8*3*5), "classify": make([]byte, 8*3*5), "moments": make([]byte, 8*2*5),
@@ -87,13 +89,13 @@ func TestLongEvidence(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text+likelihoods(0, 40)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q := &Query{Data: []string{path}, Soft: true}
+	q := &Job{Data: []string{path}, Soft: true}
 	in, err := openRows(t.Context(), q, schema, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	questions := &blocks{in: in, schema: schema, rows: 16, most: 400}
+	questions := &rowBlocks{in: in, schema: schema, rows: 16, most: 400}
 	var all, sent int
 	b := &dataset.Batch{}
 	for ; all < 18; sent++ {
@@ -128,14 +130,14 @@ func TestNumberedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var changed error
-	q := &Query{Format: "csv", Data: []string{path}, Unchanged: func(context.Context) error { return changed }}
+	q := &Job{Format: "csv", Data: []string{path}, Unchanged: func(context.Context) error { return changed }}
 	var kept []byte
 	for _, skip := range []int64{0, 2} {
 		in, err := openRows(t.Context(), q, schema, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		questions := &numbered{blocks: blocks{in: in, schema: schema, rows: 2}}
+		questions := &numbered{rowBlocks: rowBlocks{in: in, schema: schema, rows: 2}}
 		if err := questions.Skip(t.Context(), skip); err != nil {
 			t.Fatal(err)
 		}
@@ -162,14 +164,14 @@ func TestNumberedRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept = append(kept, appendPart(nil, block)...)
+			kept = append(kept, blocks.AppendPart(nil, block)...)
 		}
 		if err := questions.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "out.csv")
-	if err := (mpeKind{}).Answers(&Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); err != nil {
+	if err := (mpeKind{}).Answers(&job.Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(out)
@@ -177,7 +179,7 @@ func TestNumberedRows(t *testing.T) {
 		t.Errorf("%q, %v; want %q", text, err, want)
 	}
 	changed, out = errors.New("changed"), filepath.Join(t.TempDir(), "out.csv") // since the rows were read again
-	if err := (mpeKind{}).Answers(&Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); !errors.Is(err, changed) {
+	if err := (mpeKind{}).Answers(&job.Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); !errors.Is(err, changed) {
 		t.Errorf("%v, want %v", err, changed)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
@@ -190,7 +192,7 @@ func TestWriteNothing(t *testing.T) {
 	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
 	for name, kind := range circuitKinds() {
 		q := queryOf(name)
-		a, path := kind.Answers(&Lead{}, q, schema), filepath.Join(t.TempDir(), kind.Result(q))
+		a, path := kind.Answers(&job.Lead{}, q, schema), filepath.Join(t.TempDir(), kind.Result(q))
 		if err := a.Write(t.Context(), path, bytes.NewReader(nil), 0); err != nil {
 			t.Errorf("%s of no rows: %v", name, err)
 		}
@@ -218,7 +220,7 @@ func TestDraws(t *testing.T) {
 				break
 			}
 			var r sampleRequest
-			if err := errors.Join(err, strictJSON(request, &r)); err != nil || r != (sampleRequest{at, rows, 3}) || rows < 1 || rows > tc.rows {
+			if err := errors.Join(err, job.ReadJSON(request, &r)); err != nil || r != (sampleRequest{at, rows, 3}) || rows < 1 || rows > tc.rows {
 				t.Fatalf("%+v: request %s about %d rows from %d on, %v", tc, request, rows, at, err)
 			}
 			n, at = n+1, at+rows

@@ -1,4 +1,4 @@
-package job
+package query
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/blocks"
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/forest"
@@ -34,13 +36,13 @@ func howOf(k circuitKind, soft bool) (run.How, error) {
 // openModel opens the model of a run of queries of a kind on a worker's device. A model that cannot be
 // read or has another digest than the run's is the job's fault; a device that lacks the memory
 // for it is not.
-func openModel(ctx context.Context, in *Loading, k circuitKind) (*model, *querySettings, error) {
+func openModel(ctx context.Context, in *job.Loading, k circuitKind) (*model, *querySettings, error) {
 	var d querySettings
 	if err := in.Decode(&d); err != nil {
 		return nil, nil, err
 	}
-	if d.Model == (FileRef{}) {
-		return nil, nil, Bad(in.Run, "it has no model")
+	if d.Model == (job.FileRef{}) {
+		return nil, nil, job.Bad(in.Run, "it has no model")
 	}
 	path, err := in.Open(ctx, d.Model)
 	if err != nil {
@@ -50,7 +52,7 @@ func openModel(ctx context.Context, in *Loading, k circuitKind) (*model, *queryS
 	o.Engines, o.Soft = 1, d.Soft
 	how, err := howOf(k, d.Soft)
 	if err != nil {
-		return nil, nil, Bad(in.Run, "%w", err)
+		return nil, nil, job.Bad(in.Run, "%w", err)
 	}
 	m := &model{}
 	if m.plan, err = run.OpenModelFor(how, path, o.Compile()); err != nil {
@@ -77,10 +79,10 @@ func openModel(ctx context.Context, in *Loading, k circuitKind) (*model, *queryS
 }
 
 // badModel says that a run is to blame for a model that cannot be read.
-func badModel(in *Loading, err error) error {
+func badModel(in *job.Loading, err error) error {
 	faults := []error{format.ErrModel, format.ErrNoParams, forests.ErrModel, forest.ErrForest, forest.ErrRequest}
 	if slices.ContainsFunc(faults, func(class error) bool { return errors.Is(err, class) }) {
-		return Bad(in.Run, "%w", err)
+		return job.Bad(in.Run, "%w", err)
 	}
 	return err
 }
@@ -112,7 +114,7 @@ func (m numbersAnswerer) Answer(ctx context.Context, request []byte) ([]byte, er
 		return nil, err
 	}
 	width := m.query.Width(m.plan.Schema)
-	if m.batch.Rows > maxBlockBytes/(8*width) {
+	if m.batch.Rows > blocks.MaxBytes/(8*width) {
 		return nil, fmt.Errorf("%w: request of %d rows, of which each has %d numbers", cluster.ErrJob, m.batch.Rows, width)
 	}
 	all := make([]float64, m.batch.Rows*width)
@@ -138,10 +140,10 @@ type sampleAnswerer struct{ *model }
 func (m sampleAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
 	schema := m.plan.Schema
 	var r sampleRequest
-	if err := strictJSON(request, &r); err != nil {
+	if err := job.ReadJSON(request, &r); err != nil {
 		return nil, fmt.Errorf("%w: request: %v", cluster.ErrJob, err)
 	}
-	if r.First < 0 || r.Rows < 1 || r.Rows > maxRows || r.First > math.MaxInt-r.Rows || schema.BlockBytes(r.Rows) > maxBlockBytes {
+	if r.First < 0 || r.Rows < 1 || r.Rows > blocks.MaxRows || r.First > math.MaxInt-r.Rows || schema.BlockBytes(r.Rows) > blocks.MaxBytes {
 		return nil, fmt.Errorf("%w: request of %d rows from row %d on", cluster.ErrJob, r.Rows, r.First)
 	}
 	m.batch.Resize(schema, r.Rows)
