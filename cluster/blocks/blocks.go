@@ -51,8 +51,8 @@ func AppendPart(dst, part []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(part))), part...)
 }
 
-// readPart reads a part into buf, or returns io.EOF if there is none.
-func readPart(r io.Reader, buf []byte) ([]byte, error) {
+// ReadPart reads a part into buf, or returns io.EOF if there is none.
+func ReadPart(r io.Reader, buf []byte) ([]byte, error) {
 	var head [4]byte
 	switch _, err := io.ReadFull(r, head[:]); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -128,7 +128,7 @@ func Read(ctx context.Context, r io.Reader, s *dataset.Schema, each func(*datase
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		part, err := readPart(r, buf)
+		part, err := ReadPart(r, buf)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -158,7 +158,7 @@ func ReadTable(ctx context.Context, path string, s *dataset.Schema, rows int) (*
 		return nil, err
 	}
 	r := bufio.NewReaderSize(f, usualBytes)
-	if _, err := readPart(r, nil); err != nil {
+	if _, err := ReadPart(r, nil); err != nil {
 		return nil, fmt.Errorf("%w: blocks: no name of a run", dataset.ErrFormat)
 	}
 	if err := s.Validate(); err != nil {

@@ -35,21 +35,27 @@ type journal struct {
 
 // mark says how far a file of answers can be trusted.
 type mark struct {
+	Form  int   `json:"form"` // journalForm
 	Rows  int64 `json:"rows"`
 	Bytes int64 `json:"bytes"`
 }
 
+// journalForm counts the forms in which kinds keep answers. Those in another, which a coordinator
+// of another version has left, are asked for anew.
+const journalForm = 2
+
 // openJournal opens the answers in dir, after those that were marked as kept; there are none at
-// first. Answers that were lost make it begin anew; a mark that cannot be read is an error,
+// first. Answers that were lost, or are in another form, make it begin anew; a mark that cannot be read is an error,
 // since the answers may be good.
 func openJournal(dir string) (*journal, error) {
-	j := &journal{dir: dir, saved: time.Now()}
+	j := &journal{dir: dir, at: mark{Form: journalForm}, saved: time.Now()}
 	text, err := os.ReadFile(filepath.Join(dir, JournalFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
 	default:
+		j.at.Form = 0
 		if err := ReadJSON(text, &j.at); err != nil || j.at.Rows < 0 || j.at.Bytes < 0 {
 			return nil, fmt.Errorf("%s cannot be read: %v; remove it to begin anew", filepath.Join(dir, JournalFile), err)
 		}
@@ -58,8 +64,8 @@ func openJournal(dir string) (*journal, error) {
 		return nil, err
 	}
 	info, err := j.f.Stat()
-	if err == nil && info.Size() < j.at.Bytes { // the file was lost: begin anew
-		j.at = mark{}
+	if err == nil && (info.Size() < j.at.Bytes || j.at.Form != journalForm) { // the file was lost, or tells nothing: begin anew
+		j.at = mark{Form: journalForm}
 	}
 	if err == nil {
 		_, err = j.f.Seek(j.at.Bytes, io.SeekStart)

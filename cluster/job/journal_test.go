@@ -79,6 +79,14 @@ func TestJournal(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+	for name, text := range map[string]string{AnswersFile: "12345678", JournalFile: `{"rows":1,"bytes":8}`} { // of an earlier version
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reopen().remove(); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, JournalFile), []byte(`{"rows":-1}`), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ type circuitKind interface {
 	Result(q *Job) string
 	// Questions returns those of a job about rows of s, as of Subject.
 	Questions(ctx context.Context, q *Job, s *dataset.Schema, most int) (job.Questions, error)
-	// Answers returns what becomes of the answers.
-	Answers(l *job.Lead, q *Job, s *dataset.Schema) job.Answers
+	// Answers returns what becomes of the answers about rows of a circuit.
+	Answers(l *job.Lead, q *Job, b *run.Blueprint) job.Answers
 }
 
 // circuitKinds are the kinds of jobs whose models are circuits.
@@ -101,7 +101,7 @@ func (s *circuitSubject) Questions(ctx context.Context, most int) (job.Questions
 
 // Answers are those of the kind.
 func (s *circuitSubject) Answers(l *job.Lead) job.Answers {
-	return s.kind.Answers(l, s.query, s.Schema)
+	return s.kind.Answers(l, s.query, s.Blueprint)
 }
 
 // settings are what the workers of a job about rows of s need, but for the model.

@@ -66,22 +66,37 @@ func (k numbersKind) Questions(ctx context.Context, q *Job, s *dataset.Schema, m
 	return &rowBlocks{in: in, schema: s, rows: min(blocks.Rows(s, most), most/width), most: most}, nil
 }
 
-func (k numbersKind) Answers(_ *job.Lead, q *Job, s *dataset.Schema) job.Answers {
-	query, err := k.query(q, s)
+func (k numbersKind) Answers(l *job.Lead, q *Job, b *run.Blueprint) job.Answers {
+	query, err := k.query(q, b.Schema)
 	if err != nil {
 		panic("BUG: job: Questions took a query that is none: " + err.Error())
 	}
-	return &numbersAnswers{query.Width(s), s, func(w io.Writer, path string, rows int) (dataset.NumberWriter, error) {
-		return query.NewWriter(w, path, s, rows)
-	}}
+	var unanswered run.Unanswered
+	return &numbersAnswers{
+		width: query.Width(b.Schema),
+		writer: func(w io.Writer, path string, rows int) (dataset.NumberWriter, error) {
+			unanswered = 0
+			return query.NewWriter(w, path, b.Schema, rows)
+		},
+		see:     unanswered.Add,
+		written: func() { note(l, unanswered.Notes(query, b.Graph)) },
+	}
+}
+
+// note puts what a user should know of a result into the log of a run.
+func note(l *job.Lead, notes []string) {
+	for _, n := range notes {
+		l.Log.Warn(n)
+	}
 }
 
 // numbersAnswers are float64 numbers, the same number of them for each row.
 type numbersAnswers struct {
-	width  int
-	schema *dataset.Schema // of the rows
+	width int
 	// writer returns what writes the answers about that many rows to the result at path.
-	writer func(w io.Writer, path string, rows int) (dataset.NumberWriter, error)
+	writer  func(w io.Writer, path string, rows int) (dataset.NumberWriter, error)
+	see     func(answers []float64) // called with those about each row as they are written; may be nil
+	written func()                  // called when the result is there; may be nil
 }
 
 func (a *numbersAnswers) Keep(answer []byte, rows int) ([]byte, error) {
@@ -94,7 +109,7 @@ func (a *numbersAnswers) Keep(answer []byte, rows int) ([]byte, error) {
 // Write writes the kept numbers of all rows as the command without a cluster would, to a file
 // that appears whole.
 func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
-	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
+	err := atomicfile.Write(path, 0o644, func(w io.Writer) error {
 		dst, err := a.writer(w, path, int(rows))
 		if err != nil {
 			return err
@@ -110,6 +125,9 @@ func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, r
 			if row = append(row, x); len(row) < a.width {
 				continue
 			}
+			if a.see != nil {
+				a.see(row)
+			}
 			if err := dst.Write(row); err != nil {
 				return err
 			}
@@ -120,6 +138,10 @@ func (a *numbersAnswers) Write(_ context.Context, path string, kept io.Reader, r
 		}
 		return dst.Close()
 	})
+	if err == nil && a.written != nil {
+		a.written()
+	}
+	return err
 }
 
 // numbers yields answers that are float64 numbers, one for each row. What goes wrong
@@ -146,21 +168,23 @@ const EvaluationFile = "eval.json"
 
 func (evalKind) Result(*Job) string { return EvaluationFile }
 
-func (k evalKind) Answers(l *job.Lead, q *Job, s *dataset.Schema) job.Answers {
-	return evalAnswers{k.numbersKind.Answers(l, q, s).(*numbersAnswers), l}
+func (k evalKind) Answers(l *job.Lead, q *Job, b *run.Blueprint) job.Answers {
+	return &evalAnswers{numbersAnswers{width: 1}, l, b.Schema}
 }
 
 type evalAnswers struct {
-	*numbersAnswers
-	lead *job.Lead
+	numbersAnswers
+	lead   *job.Lead
+	schema *dataset.Schema
 }
 
-func (a evalAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
+func (a *evalAnswers) Write(_ context.Context, path string, kept io.Reader, rows int64) error {
 	var broken error
 	e := run.Evaluate(numbers(kept, rows, &broken), a.schema)
 	if broken != nil {
 		return broken
 	}
 	a.lead.Update(func(s *cluster.RunStatus) { s.TestLL = e.LL })
+	note(a.lead, e.Warnings)
 	return atomicfile.Write(path, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
 }

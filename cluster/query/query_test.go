@@ -6,12 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/blocks"
 	"github.com/pce-engine/pce/cluster/job"
@@ -33,6 +37,32 @@ func queryOf(kind string) *Job {
 	return q
 }
 
+// testLead is a lead that logs to w; nil: nowhere.
+func testLead(w io.Writer) *job.Lead {
+	l := &job.Lead{Log: slog.New(slog.DiscardHandler)}
+	if w != nil {
+		l.Log = slog.New(slog.NewTextHandler(w, nil))
+	}
+	return l
+}
+
+// modelOf is a model of rows of s: a product of a leaf for each column but those that are unread.
+func modelOf(s *dataset.Schema, unread ...int) *run.Blueprint {
+	g := &circuit.Graph{NumVars: len(s.Columns)}
+	for i := range s.Columns {
+		if !slices.Contains(unread, i) {
+			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: i, Leaf: circuit.Categorical{Categories: s.Columns[i].Categories}})
+		}
+	}
+	root := circuit.Node{Kind: circuit.Product, Units: 1}
+	for i := range g.Nodes {
+		root.Children = append(root.Children, circuit.NodeID(i))
+	}
+	g.Root = circuit.NodeID(len(g.Nodes))
+	g.Nodes = append(g.Nodes, root)
+	return &run.Blueprint{Graph: g, Schema: s}
+}
+
 // TestKeep refuses answers that are not about the rows of their question.
 func TestKeep(t *testing.T) {
 	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
@@ -44,13 +74,13 @@ func TestKeep(t *testing.T) {
 		}
 		return out
 	}
-	lead := &job.Lead{}
+	lead, model := testLead(nil), modelOf(schema)
 	for name, good := range map[string][]byte{
-		"eval": make([]byte, 8*5), "loglik": make([]byte, 8*5), "sample": block(5), "mpe": block(5),
+		"eval": make([]byte, 8*5), "loglik": make([]byte, 8*5), "sample": block(5), "mpe": append(blocks.AppendPart(nil, block(5)), make([]byte, 16*5)...),
 		"conditional": make([]byte, 8*3*5), "classify": make([]byte, 8*3*5), "moments": make([]byte, 8*2*5),
 		"covariance": make([]byte, 8*5), "quantiles": make([]byte, 8*2*5), "expect": make([]byte, 8*3*5),
 	} {
-		a := circuitKinds()[name].Answers(lead, queryOf(name), schema)
+		a := circuitKinds()[name].Answers(lead, queryOf(name), model)
 		if kept, err := a.Keep(good, 5); err != nil || len(kept) < len(good) {
 			t.Errorf("%s: %d bytes, %v", name, len(kept), err)
 		}
@@ -164,14 +194,14 @@ func TestNumberedRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept = append(kept, blocks.AppendPart(nil, block)...)
+			kept = append(kept, appendFloats(blocks.AppendPart(nil, block), make([]float64, 2*rows))...)
 		}
 		if err := questions.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	out := filepath.Join(t.TempDir(), "out.csv")
-	if err := (mpeKind{}).Answers(&job.Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); err != nil {
+	if err := (mpeKind{}).Answers(testLead(nil), q, modelOf(schema)).Write(t.Context(), out, bytes.NewReader(kept), 5); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(out)
@@ -179,7 +209,7 @@ func TestNumberedRows(t *testing.T) {
 		t.Errorf("%q, %v; want %q", text, err, want)
 	}
 	changed, out = errors.New("changed"), filepath.Join(t.TempDir(), "out.csv") // since the rows were read again
-	if err := (mpeKind{}).Answers(&job.Lead{}, q, schema).Write(t.Context(), out, bytes.NewReader(kept), 5); !errors.Is(err, changed) {
+	if err := (mpeKind{}).Answers(testLead(nil), q, modelOf(schema)).Write(t.Context(), out, bytes.NewReader(kept), 5); !errors.Is(err, changed) {
 		t.Errorf("%v, want %v", err, changed)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
@@ -192,13 +222,85 @@ func TestWriteNothing(t *testing.T) {
 	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
 	for name, kind := range circuitKinds() {
 		q := queryOf(name)
-		a, path := kind.Answers(&job.Lead{}, q, schema), filepath.Join(t.TempDir(), kind.Result(q))
+		a, path := kind.Answers(testLead(nil), q, modelOf(schema)), filepath.Join(t.TempDir(), kind.Result(q))
 		if err := a.Write(t.Context(), path, bytes.NewReader(nil), 0); err != nil {
 			t.Errorf("%s of no rows: %v", name, err)
 		}
 		path = filepath.Join(t.TempDir(), kind.Result(q))
 		if err := a.Write(t.Context(), path, io.LimitReader(bytes.NewReader(make([]byte, 100)), 15), 2); err == nil {
 			t.Errorf("%s: a result is made of half an answer", name)
+		}
+	}
+}
+
+// TestNotes puts what a command notes of its answers into the log of the run: rows whose answers are
+// NaN, columns of which the model says nothing, rows that stay incomplete, and how far completions
+// may be from the most probable ones. Warnings about rows are told once, though they are read twice.
+func TestNotes(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{
+		{Name: "a", Kind: dataset.Discrete, Categories: 3}, {Name: "b", Kind: dataset.Discrete, Categories: 3},
+	}}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte("a,b\n1,?\n?,2\n?,?\n1,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := dataset.NewBatch(schema, 4) // completions: one of b that is missing, and one of a
+	for r, codes := range [][2]int{{1, -1}, {0, 2}, {-1, 2}, {1, 1}} {
+		for i, code := range codes {
+			if code < 0 {
+				code = b.Columns[i].Codes.Limit()
+			}
+			b.Columns[i].Codes.Set(r, code)
+		}
+	}
+	block, err := dataset.AppendBlock(nil, schema, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inf, nan := math.Inf(-1), math.NaN()
+	completions := appendFloats(blocks.AppendPart(nil, block), []float64{-1, -2, inf, -3 /* bounds: */, -1, -1.5, inf, -2})
+	for _, tc := range []struct {
+		kind   string
+		kept   []byte
+		rows   int64
+		unread []int
+		want   []string
+	}{
+		{"loglik", appendFloats(nil, []float64{-1, nan, inf, nan}), 4, nil, []string{"2 rows are impossible under the model; their answers are NaN"}},
+		{"loglik", appendFloats(nil, []float64{-1, inf}), 2, nil, nil},
+		{"moments", appendFloats(nil, []float64{1, 1, nan, nan, nan, nan, nan, nan}), 2, []int{1}, []string{
+			"1 rows are impossible under the model; their answers are NaN",
+			"the answers for columns that no leaf reads are NaN: the model says nothing of them",
+		}},
+		{"eval", appendFloats(nil, []float64{-1, inf}), 2, nil, []string{"the mean of 2 rows is -Inf, since 1 of them have probability 0"}},
+		{"mpe", completions, 4, []int{1}, []string{
+			"1 rows keep missing cells: what they say is impossible under the model",
+			"1 rows keep missing cells of columns that no leaf reads: the model says nothing of them",
+			"approximate: the best of max-product, a beam of 8, 2 improved draws and a search through 9 partial completions for each row; " +
+				"a bound allows completions that are 0.5 nats likelier in the mean and 1 at most, none in 1 of 3 rows",
+		}},
+	} {
+		var log bytes.Buffer
+		q := queryOf(tc.kind)
+		q.Data, q.Candidates, q.Search = []string{path}, 2, 9
+		if tc.kind == run.QueryMPE {
+			q.Columns = []string{"a", "b"} // of which max-product is never exact
+		}
+		q.Unchanged = func(context.Context) error { return nil }
+		q.Read.Warn = func(w string) { t.Errorf("%s: warned while the result is written: %s", tc.kind, w) }
+		q.Read.Types = map[string]dataset.Type{"b": {Skip: true}} // which is warned of
+		kind := circuitKinds()[tc.kind]
+		out := filepath.Join(t.TempDir(), kind.Result(q))
+		if err := kind.Answers(testLead(&log), q, modelOf(schema, tc.unread...)).Write(t.Context(), out, bytes.NewReader(tc.kept), tc.rows); err != nil {
+			t.Errorf("%s: %v", tc.kind, err)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != len(tc.want) {
+			t.Errorf("%s: %d lines in the log, want %d:\n%s", tc.kind, lines, len(tc.want), &log)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("%s: the log lacks %q:\n%s", tc.kind, want, &log)
+			}
 		}
 	}
 }

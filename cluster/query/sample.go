@@ -38,8 +38,8 @@ func (k sampleKind) Questions(_ context.Context, q *Job, s *dataset.Schema, most
 	return &draws{all: q.Rows, rows: blocks.Rows(s, most), seed: q.Seed}, nil
 }
 
-func (sampleKind) Answers(_ *job.Lead, _ *Job, s *dataset.Schema) job.Answers {
-	return &sampleAnswers{schema: s}
+func (sampleKind) Answers(_ *job.Lead, _ *Job, b *run.Blueprint) job.Answers {
+	return &sampleAnswers{schema: b.Schema}
 }
 
 // sampleAnswers are blocks of rows, which are kept with their lengths.

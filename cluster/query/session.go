@@ -167,7 +167,7 @@ type mpeAnswerer struct {
 }
 
 // Answer completes the rows of a request, a block after the number of its first row, on which
-// the draws depend. The answer is a block of the completed rows.
+// the draws depend. The answer is what mpeAnswers has.
 func (m *mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error) {
 	if len(request) < 8 {
 		return nil, fmt.Errorf("%w: request of %d bytes", cluster.ErrJob, len(request))
@@ -191,5 +191,9 @@ func (m *mpeAnswerer) Answer(ctx context.Context, request []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	return dataset.AppendBlock(nil, m.plan.Schema, &m.batch)
+	block, err := dataset.AppendBlock(nil, m.plan.Schema, &m.batch)
+	if err != nil {
+		return nil, err
+	}
+	return appendFloats(appendFloats(blocks.AppendPart(nil, block), ll), bound), nil
 }

@@ -52,7 +52,7 @@ func TestResumeRows(t *testing.T) {
 		}
 		for name, text := range map[string]string{
 			job.AnswersFile: string(make([]byte, 8*kept)) + "half an answer",
-			job.JournalFile: fmt.Sprintf(`{"rows":%d,"bytes":%d}`, kept, 8*kept),
+			job.JournalFile: fmt.Sprintf(`{"form":2,"rows":%d,"bytes":%d}`, kept, 8*kept),
 		} {
 			if err := os.WriteFile(filepath.Join(out, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)

@@ -297,6 +297,19 @@ func TestRowJobs(t *testing.T) {
 			if !bytes.Equal(got, out.Bytes()) {
 				t.Errorf("%s differs: %d bytes, want %d", kind.out, len(got), out.Len())
 			}
+			var log strings.Builder
+			if err := r.Bus.Events().Read(t.Context(), id, func(event []byte) bool { fmt.Fprintln(&log, string(event)); return true }); err != nil {
+				t.Fatal(err)
+			}
+			noted := strings.Count(log.String(), `"level":"WARN"`) + strings.Count(log.String(), "nothing is likelier") + strings.Count(log.String(), "approximate: ")
+			if noted != strings.Count(errs.String(), "note: ") {
+				t.Errorf("the run's log says\n%sand the command\n%s", &log, &errs)
+			}
+			for line := range strings.Lines(errs.String()) {
+				if note, ok := strings.CutPrefix(strings.TrimSpace(line), "note: "); ok && !strings.Contains(log.String(), note) {
+					t.Errorf("the run's log lacks %q:\n%s", note, &log)
+				}
+			}
 			left, err := filepath.Glob(filepath.Join(dir, "runs", id, "answers*"))
 			if err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)

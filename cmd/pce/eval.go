@@ -157,6 +157,16 @@ func (a *app) warn(warnings []string) error {
 	return nil
 }
 
+// note prints what a user should know of a result, a line for each.
+func (a *app) note(notes []string) error {
+	for _, n := range notes {
+		if err := a.tell("note: %s", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // evalCommand makes the command pce eval, which prints the mean log-likelihood of rows and
 // what follows from it, or how well a column is known from the others.
 func (a *app) evalCommand() *cobra.Command {

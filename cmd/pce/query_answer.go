@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce"
-	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // answerFlags are the flags of a query that has numbers for each row as its answer.
@@ -106,9 +104,9 @@ func (a *app) queryClassifyCommand() *cobra.Command {
 // probability 0 have NaN as their answer; they are counted and noted on stderr, which is not an
 // error. So are columns that no leaf reads, whose moments are NaN in every row.
 func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *pce.Query) error {
-	s, impossible := m.Schema(), 0
+	s := m.Schema()
+	var unanswered run.Unanswered
 	width := q.Width(s)
-	known := func(x float64) bool { return !math.IsNaN(x) }
 	batches := func(take func(answers []float64) error) error {
 		most := min(rowsAtOnce(s), max(1, readCells/width))
 		return a.eachBatch(ctx, &f.query, m, most, func(b *dataset.Batch) error {
@@ -117,9 +115,7 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 				return err
 			}
 			for row := range slices.Chunk(answers, width) {
-				if !slices.ContainsFunc(row, known) {
-					impossible++
-				}
+				unanswered.Add(row)
 			}
 			return take(answers)
 		})
@@ -161,13 +157,8 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 		}
 		return dst.Close()
 	})
-	if impossible > 0 {
-		noteErr := a.tell("note: %d rows are impossible under the model; their answers are NaN", impossible)
-		err = errors.Join(err, noteErr)
+	if err != nil {
+		return err
 	}
-	if err == nil && q.Kind == pce.QueryMoments && slices.Contains(circuit.RootDomains(m.Graph()), -1) {
-		noteErr := a.tell("note: the answers for columns that no leaf reads are NaN: the model says nothing of them")
-		err = errors.Join(err, noteErr)
-	}
-	return err
+	return a.note(unanswered.Notes(q, m.Graph()))
 }

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"math"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // mpeFlags are the flags of query mpe.
@@ -80,8 +79,8 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	if err != nil {
 		return err
 	}
-	var gaps gaps
-	rest := newUnfilled(m, f.how.Of)
+	var gaps run.Gaps
+	rest := run.NewUnfilled(m.Graph(), f.how.Of)
 	err = a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, 1, given.Rows())
 		if err != nil {
@@ -97,9 +96,9 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 				return err
 			}
 			for _, c := range how {
-				gaps.add(c)
+				gaps.Add(c.LogLikelihood, c.Bound)
 			}
-			rest.add(b)
+			rest.Add(b)
 			if err := rows.Write(b); err != nil {
 				return err
 			}
@@ -109,45 +108,5 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	if err != nil {
 		return err
 	}
-	if err := rest.note(a); err != nil {
-		return err
-	}
-	return a.tell("note: %s", gaps.text(m.MPEExact() && len(f.how.Of) == 0, f.how))
-}
-
-// gaps adds up how far the bounds on completions are from what was found.
-type gaps struct {
-	rows, proved int
-	sum, most    float64
-}
-
-// provedGap is a gap in nats that rounding explains.
-const provedGap = 1e-4
-
-func (g *gaps) add(c pce.Completion) {
-	if math.IsInf(c.LogLikelihood, -1) {
-		return
-	}
-	gap := max(0, c.Bound-c.LogLikelihood)
-	g.rows++
-	g.sum += gap
-	g.most = max(g.most, gap)
-	if gap <= provedGap {
-		g.proved++
-	}
-}
-
-func (g *gaps) text(exact bool, o pce.MPEOptions) string {
-	if exact {
-		return "exact: the circuit is deterministic, so max-product gives the most probable completion"
-	}
-	if g.rows > 0 && g.proved == g.rows {
-		return "exact: a bound proves for every row that nothing is likelier"
-	}
-	s := fmt.Sprintf("approximate: the best of max-product, a beam of %d, %d improved draws and a search through %d partial completions for each row", o.Beam, o.Candidates, o.Search)
-	if g.rows > 0 {
-		s += fmt.Sprintf("; a bound allows completions that are %.4g nats likelier in the mean and %.4g at most, none in %d of %d rows",
-			g.sum/float64(g.rows), g.most, g.proved, g.rows)
-	}
-	return s
+	return a.note(append(rest.Notes(), gaps.Note(m.MPEExact(), f.how)))
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce"
-	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // sampleFlags are the flags of query sample.
@@ -77,7 +76,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			return usagef("-n %d completions of %d rows are too many", f.n, given.Rows())
 		}
 	}
-	rest := newUnfilled(m, nil)
+	rest := run.NewUnfilled(m.Graph(), nil)
 	err := a.output(&f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, f.n, total)
 		if err != nil {
@@ -94,14 +93,14 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			if err := m.SampleBatch(ctx, b, f.seed, lo); err != nil {
 				return err
 			}
-			rest.add(b)
+			rest.Add(b)
 			if err := rows.Write(b); err != nil {
 				return err
 			}
 		}
 		return rows.Close()
 	})
-	return errors.Join(err, rest.note(a))
+	return errors.Join(err, a.note(rest.Notes()))
 }
 
 // completionWriter writes completed rows, as a picture beside what they were made of.
@@ -167,48 +166,6 @@ func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schem
 	}
 	o.KeepText, o.Soft = true, f.soft
 	return a.openAll(ctx, paths, o)
-}
-
-// unfilled counts the rows that keep missing cells.
-type unfilled struct {
-	domains    []int // of the circuit's variables; -1: no leaf reads it
-	of         []int // columns that were to be filled; empty: all
-	impossible int   // rows that keep cells which the circuit could fill
-	unread     int   // other rows, which keep cells of columns that no leaf reads
-}
-
-func newUnfilled(m *pce.Model, of []int) *unfilled {
-	return &unfilled{domains: circuit.RootDomains(m.Graph()), of: of}
-}
-
-// add counts the rows of completed ones.
-func (u *unfilled) add(b *dataset.Batch) {
-	for r := range b.Rows {
-		impossible, unread := false, false
-		for i := range b.Columns {
-			if b.Columns[i].IsMissing(r) && (len(u.of) == 0 || slices.Contains(u.of, i)) {
-				impossible, unread = impossible || u.domains[i] >= 0, true
-			}
-		}
-		switch {
-		case impossible:
-			u.impossible++
-		case unread:
-			u.unread++
-		}
-	}
-}
-
-// note says how many rows were not completed, and why.
-func (u *unfilled) note(a *app) error {
-	var impossible, unread error
-	if u.impossible > 0 {
-		impossible = a.tell("note: %d rows keep missing cells: what they say is impossible under the model", u.impossible)
-	}
-	if u.unread > 0 {
-		unread = a.tell("note: %d rows keep missing cells of columns that no leaf reads: the model says nothing of them", u.unread)
-	}
-	return errors.Join(impossible, unread)
 }
 
 // repeated returns which given rows the samples lo to lo+n-1 complete, each

@@ -64,7 +64,7 @@ var TestRooms = map[string][]string{
 	"kernels/cpu/tensor":         {"circuit", "circuit/structures", "compile", "dataset", "engine"},
 	"kernels":                    {"kernels/cpu", "kernels/cuda", "kernels/emulator", "kernels/ptx"},
 	"cluster/job":                {"cluster/simnet", "layers"},
-	"cluster/query":              {"cluster/simnet"},
+	"cluster/query":              {"circuit", "cluster/simnet"},
 	"cluster/uploads":            {"cluster/simnet"},
 	"kernels/cuda/scalar":        {"kernels/emulator"},
 	"kernels/cuda/tensor":        {"circuit", "circuit/structures", "compile", "dataset", "engine", "kernels/emulator"},
