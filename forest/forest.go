@@ -138,6 +138,10 @@ type Forest struct {
 	// BestTrees is after how many trees early stopping found the forest to be best, which XGBoost's interface for scikit-learn
 	// predicts with. All trees are used here, as its Booster does. 0 if the source does not say.
 	BestTrees int
+
+	// Attributes are other texts that an XGBoost file has beside its model, by their names; its interface for scikit-learn
+	// keeps its settings there, and classifiers do not load without them. They say nothing of predictions. nil without.
+	Attributes map[string]string
 }
 
 // NumNodes returns the number of nodes of all trees. Like NumLeaves and NumCategorical it

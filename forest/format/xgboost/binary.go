@@ -148,23 +148,28 @@ func readBinary(file []byte) (*forest.Forest, error) {
 		return nil, r.err
 	}
 	if integer(p, 3) != 0 {
-		f.BestTrees = r.bestTrees(f, parallel)
+		r.attributes(f, parallel)
 	}
 	return f, f.Check()
 }
 
-// bestTrees is that of a document, by the attributes behind the booster. They say nothing where they cannot be read: no prediction needs them.
-func (r *bytesReader) bestTrees(f *forest.Forest, parallel int32) int {
-	attributes := map[string]string{}
+// attributes reads those behind the booster, as of a document. They say nothing where they cannot be read: no prediction needs them.
+func (r *bytesReader) attributes(f *forest.Forest, parallel int32) {
+	all := map[string]string{}
 	for left := r.length("the attributes"); left > 0 && r.err == nil; left-- {
 		key := r.string("an attribute's name")
-		attributes[key] = r.string("an attribute")
+		all[key] = r.string("an attribute")
 	}
 	if r.err != nil {
-		return 0
+		return
 	}
-	d := document{best: attributes["best_iteration"], limit: attributes["best_ntree_limit"], parallel: fmt.Sprint(parallel), trees: f.Trees}
-	return d.bestTrees(f.Outputs)
+	d := document{best: all["best_iteration"], limit: all["best_ntree_limit"], parallel: fmt.Sprint(parallel), trees: f.Trees}
+	f.BestTrees = d.bestTrees(f.Outputs)
+	delete(all, "best_iteration")
+	delete(all, "best_ntree_limit")
+	if len(all) > 0 {
+		f.Attributes = all
+	}
 }
 
 // trees reads the trees of f and, for dropout, their weights. vectors is as of tree. It returns how many trees an output has in a round; old

@@ -3,6 +3,7 @@ package xgboost
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 )
 
@@ -35,6 +36,9 @@ func TestBinaryBestTrees(t *testing.T) {
 			b = text(b, s)
 		}
 		got, err := Binary.Decode(b[:len(b)-tt.cut])
+		if got != nil && tt.cut == 0 && slices.Contains(tt.attributes, "best_score") != (got.Attributes["best_score"] != "") || got != nil && len(got.Attributes) > 1 {
+			t.Errorf("%q: kept %q", tt.attributes, got.Attributes)
+		}
 		if err != nil || got.BestTrees != tt.want || len(got.Trees) != len(f.Trees) {
 			t.Errorf("%q of %d trees at a time, %d bytes less: %v; want %d", tt.attributes, tt.parallel, tt.cut, err, tt.want)
 		}

@@ -46,9 +46,10 @@ type document struct {
 	weightDrop  []float64 // of dropout; nil without
 	linear      []float64 // weights of gblinear
 	objective   string
-	best        string // best_iteration of the attributes; empty without
-	limit       string // best_ntree_limit of the attributes, the trees of an output up to that round; empty without
-	parallel    string // num_parallel_tree, the trees of an output in a round
+	best        string            // best_iteration of the attributes; empty without
+	limit       string            // best_ntree_limit of the attributes, the trees of an output up to that round; empty without
+	attributes  map[string]string // others
+	parallel    string            // num_parallel_tree, the trees of an output in a round
 	seenLearner bool
 	seenTrees   bool
 }
@@ -90,7 +91,16 @@ func (d *document) learner(s source) error {
 				case "best_ntree_limit":
 					d.limit, err = s.text()
 				default:
-					err = s.skip()
+					var text string
+					at := *s.here()
+					if text, err = s.text(); err != nil { // XGBoost writes texts alone
+						*s.here() = at
+						return s.skip()
+					}
+					if d.attributes == nil {
+						d.attributes = map[string]string{}
+					}
+					d.attributes[key] = text
 				}
 				return err
 			})
@@ -246,7 +256,7 @@ func (d *document) forest() (*forest.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.BestTrees = d.bestTrees(f.Outputs)
+	f.BestTrees, f.Attributes = d.bestTrees(f.Outputs), d.attributes
 	return f, f.Check()
 }
 

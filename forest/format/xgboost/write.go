@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -57,6 +58,11 @@ func expressible(f *forest.Forest) (objective, []float32, error) {
 	for i, name := range f.Names {
 		if !quotable(name) {
 			return objective{}, nil, fmt.Errorf("feature %d is named %q, with a control character; rename it", i, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
+		if !quotable(name) || !quotable(f.Attributes[name]) {
+			return objective{}, nil, fmt.Errorf("attribute %.60q has a control character; leave it out", name)
 		}
 	}
 	o, err := objectiveOf(f)
@@ -361,11 +367,14 @@ func (p *printer) model(f *forest.Forest, o objective, bases []float32, trees []
 	if vector {
 		round = 1
 	}
-	p.text(`{"learner":{"attributes":{`)
+	var attributes []string
 	if f.BestTrees > 0 && f.BestTrees%round == 0 { // XGBoost's interface for scikit-learn predicts with no more trees
-		p.text(`"best_iteration":"%d"`, f.BestTrees/round-1)
+		attributes = append(attributes, fmt.Sprintf(`"best_iteration":"%d"`, f.BestTrees/round-1))
 	}
-	p.text("},")
+	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
+		attributes = append(attributes, quote(name)+":"+quote(f.Attributes[name]))
+	}
+	p.text(`{"learner":{"attributes":{%s},`, strings.Join(attributes, ","))
 	list(p, "feature_names", f.Names, quote)
 	p.text(`,"feature_types":[],"gradient_booster":`)
 	p.booster(f, trees)

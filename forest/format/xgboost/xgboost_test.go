@@ -507,39 +507,6 @@ func TestNoRounds(t *testing.T) {
 	}
 }
 
-// TestBestTrees: best_iteration counts rounds, of trees for every output and of several at a time. What is not a round of the
-// file is passed over.
-func TestBestTrees(t *testing.T) {
-	f := formattest.Example() // of two outputs
-	for len(f.Trees) < 24 {
-		f.Trees = append(f.Trees, f.Trees[0])
-	}
-	doc := string(written(t, f))
-	for _, tt := range []struct {
-		best, parallel string
-		want           int
-	}{
-		{`{"best_iteration":"2","best_score":"0.5"}`, "1", 6}, {`{"best_iteration":"2"}`, "3", 18}, {`{"best_iteration":"3"}`, "3", 24},
-		{`{"best_iteration":"2","best_ntree_limit":"9"}`, "1", 18}, {`{"best_ntree_limit":"9","best_iteration":"2"}`, "3", 18}, {`{"best_iteration":"2","best_ntree_limit":"13"}`, "1", 0},
-		{`{"best_iteration":"4"}`, "3", 0}, {`{"best_iteration":"0"}`, "9223372036854775807", 0}, {`{"best_iteration":"0"}`, "-1", 2},
-		{`{"best_iteration":"-1"}`, "1", 0}, {`{"best_iteration":"9223372036854775807"}`, "1", 0}, {`{"best_iteration":"x"}`, "1", 0}, {`{"a":{"best_iteration":"0"}}`, "1", 0}, {`{}`, "1", 0},
-	} {
-		changed := strings.Replace(strings.Replace(doc, `"attributes":{}`, `"attributes":`+tt.best, 1), `"num_parallel_tree":"1"`, `"num_parallel_tree":"`+tt.parallel+`"`, 1)
-		for name, read := range map[string]func() (*forest.Forest, error){
-			"JSON":   func() (*forest.Forest, error) { return JSON.Decode([]byte(changed)) },
-			"UBJSON": func() (*forest.Forest, error) { return UBJSON.Decode(ubjson(t, []byte(changed))) },
-		} {
-			if got, err := read(); err != nil || got.BestTrees != tt.want {
-				t.Errorf("%s: %s of %s trees at a time: %d, %v; want %d", name, tt.best, tt.parallel, got.BestTrees, err, tt.want)
-			}
-		}
-	}
-	one := strings.Replace(string(written(t, vectors())), `"attributes":{}`, `"attributes":{"best_iteration":"0"}`, 1)
-	if got, err := JSON.Decode([]byte(one)); err != nil || got.BestTrees != 1 {
-		t.Errorf("trees of vectors: %d, %v; want 1", got.BestTrees, err)
-	}
-}
-
 // TestNames: names that are not one for each feature are refused, as columns would be matched by their order.
 func TestNames(t *testing.T) {
 	good := string(written(t, plain()))
