@@ -31,14 +31,10 @@ var circuitForms = []string{formHiSPN, formLoSPN, formSIMT, formPTX}
 // targetX86 is the name of the CPU's machine code among targets.
 const targetX86 = "x86"
 
-// stagings are what --staging takes.
-var stagings = map[string]scalar.Choice{"auto": scalar.Auto, "never": scalar.Never, "always": scalar.Always}
-
 // codeFlags are the flags of compile that say how a circuit's code becomes kernels.
 type codeFlags struct {
 	path    pathFlag
 	options scalar.Options
-	staging string
 	names   []string // of the flags
 }
 
@@ -47,7 +43,6 @@ func (f *codeFlags) register(flags *pflag.FlagSet) {
 	f.path.register(own)
 	own.IntVar(&f.options.Threads, "block", 0, "for --path code: threads of a block, 32, 64, 128, 256 or 512; 0: as the model of costs says")
 	own.IntVar(&f.options.Cascade, "cascade", 0, "for --path code: tables of at most N elements are selections; 0: as the model of costs says, -1: none")
-	own.StringVar(&f.staging, "staging", "auto", "for --path code: copy inputs that lie by rows to shared memory first: auto, never or always; those of circuits lie by columns")
 	own.IntVar(&f.options.Part, "max-task-size", 0, fmt.Sprintf("for --path code: most instructions of a kernel; 0: %d", scalar.DefaultPart))
 	own.VisitAll(func(x *pflag.Flag) { f.names = append(f.names, x.Name) })
 	flags.AddFlagSet(own)
@@ -81,7 +76,7 @@ func (f *codeFlags) open(c *cobra.Command, emit, model string) (*run.Blueprint, 
 		return b, err
 	}
 	b.Close()
-	for _, name := range []string{"block", "cascade", "staging", "max-task-size"} {
+	for _, name := range []string{"block", "cascade", "max-task-size"} {
 		if c.Flags().Changed(name) {
 			return nil, usagef("--%s is for --path code; the model takes the tensor path", name)
 		}
@@ -96,9 +91,9 @@ func (f *codeFlags) unused(c *cobra.Command, emit string) error {
 	case emit == "":
 		return nil
 	case emit == formHiSPN || emit == formSIMT:
-		names = []string{"arch", "block", "cascade", "staging", "max-task-size"}
+		names = []string{"arch", "block", "cascade", "max-task-size"}
 	case emit == formLoSPN:
-		names = []string{"arch", "block", "cascade", "staging"}
+		names = []string{"arch", "block", "cascade"}
 	}
 	for _, name := range append(names, "output") {
 		if c.Flags().Changed(name) {
@@ -113,14 +108,10 @@ func (f *codeFlags) unused(c *cobra.Command, emit string) error {
 func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 	o := f.code.options
 	capability, known := architectures[f.arch]
-	staging, ok := stagings[f.code.staging]
-	switch {
-	case !known:
+	if !known {
 		return usagef("--arch %s: want sm_80 or sm_90", f.arch)
-	case !ok:
-		return usagef("--staging %s: want auto, never or always", f.code.staging)
 	}
-	o.Staging, o.Major = staging, capability[0]
+	o.Major = capability[0]
 	switch f.emit {
 	case formHiSPN:
 		_, err := io.WriteString(a.stdout, b.Code.HiSPN())
