@@ -41,12 +41,57 @@ func (e *Engine) MPE(ctx context.Context, b *dataset.Batch, o MPEOptions, ll, bo
 		return fmt.Errorf("%w: room for %d and %d numbers for %d rows, %d candidates, a beam of %d, %d sweeps, a search of %d and %d columns of %d that are completed or not; want a number of each for each row",
 			dataset.ErrFormat, len(ll), len(bound), b.Rows, o.Candidates, o.Beam, o.Sweeps, o.Search, len(o.Of), len(b.Columns))
 	}
-	for lo := 0; lo < b.Rows; {
-		hi := min(b.Rows, lo+o.rowsAtOnce(e.rows))
-		if err := e.mpe(ctx, b.Slice(lo, hi), o, o.First+lo, ll[lo:hi], bound[lo:hi]); err != nil {
+	var open, closed []int // rows with and without cells to complete
+	for r := range b.Rows {
+		if o.completesIn(b, r) {
+			open = append(open, r)
+		} else {
+			closed = append(closed, r)
+		}
+	}
+	if err := e.mpeOfNothing(ctx, b, closed, ll, bound); err != nil {
+		return e.named(ctx, b, err)
+	}
+	for rows := range slices.Chunk(open, o.rowsAtOnce(e.rows)) {
+		part := chosen(b, rows)
+		partLL, partBound := make([]float64, len(rows)), make([]float64, len(rows))
+		if err := e.mpe(ctx, part, o, rows, partLL, partBound); err != nil {
 			return e.named(ctx, b, err)
 		}
-		lo = hi
+		for k, r := range rows {
+			ll[r], bound[r] = partLL[k], partBound[k]
+			for v := range b.Columns {
+				if b.Columns[v].IsMissing(r) {
+					moveCell(&b.Columns[v], r, &part.Columns[v], k)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// completesIn reports whether a row has a cell that is completed.
+func (o *MPEOptions) completesIn(b *dataset.Batch, row int) bool {
+	for v := range b.Columns {
+		if o.completes(v) && b.Columns[v].IsMissing(row) {
+			return true
+		}
+	}
+	return false
+}
+
+// mpeOfNothing is MPE of rows without cells to complete: nothing is likelier than what they are. A table often has many of
+// them, and each would have the candidates of others, all equal.
+func (e *Engine) mpeOfNothing(ctx context.Context, b *dataset.Batch, rows []int, ll, bound []float64) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	own := make([]float64, len(rows))
+	if err := e.LogLikelihood(ctx, chosen(b, rows), own); err != nil {
+		return err
+	}
+	for k, r := range rows {
+		ll[r], bound[r] = own[k], own[k]
 	}
 	return nil
 }
@@ -57,9 +102,9 @@ func (o *MPEOptions) rowsAtOnce(rows int) int { return max(1, rows/max(2+o.Candi
 // mpe is MPE of rows whose candidates fit a launch, or of one row. Each candidate is improved
 // cell by cell until a sweep changes none, or for o.Sweeps sweeps; then the best of a row is
 // taken, the first of equals, so the answer does not depend on what is in the launch. Rows
-// without any possible completion keep their missing cells.
-func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first int, ll, bound []float64) error {
-	all, owner, err := e.candidates(ctx, b, o, first, bound)
+// without any possible completion keep their missing cells. numbers are those of the rows, behind o.First.
+func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, numbers []int, ll, bound []float64) error {
+	all, owner, err := e.candidates(ctx, b, o, numbers, bound)
 	if err != nil {
 		return err
 	}
@@ -117,7 +162,7 @@ func (e *Engine) mpe(ctx context.Context, b *dataset.Batch, o MPEOptions, first 
 // candidates returns completions of the rows of b with the rows that they are of, in
 // ascending order: for each row that of max-product, the best of the beam if one is wanted
 // and the drawn ones. It writes bounds on the log-likelihoods of completions.
-func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions, first int, bound []float64) (*dataset.Batch, []int, error) {
+func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions, numbers []int, bound []float64) (*dataset.Batch, []int, error) {
 	best := e.copies(b, 1)
 	if err := e.maximise(ctx, best, bound); err != nil {
 		return nil, nil, err
@@ -130,8 +175,10 @@ func (e *Engine) candidates(ctx context.Context, b *dataset.Batch, o MPEOptions,
 	for k := range owner {
 		owner[k] = k / each
 	}
-	if o.Candidates > 0 {
-		if err := e.Sample(ctx, all, o.Seed, first*each); err != nil {
+	for lo, hi := 0, 0; o.Candidates > 0 && lo < b.Rows; lo = hi { // draws are numbered, and those of rows side by side are drawn together
+		for hi = lo + 1; hi < b.Rows && numbers[hi] == numbers[hi-1]+1; hi++ {
+		}
+		if err := e.Sample(ctx, all.Slice(lo*each, hi*each), o.Seed, (o.First+numbers[lo])*each); err != nil {
 			return nil, nil, err
 		}
 	}
