@@ -18,7 +18,7 @@ import (
 var free = []string{
 	"name", "device", "threads", "model.file", "model.equations", "cluster", "job",
 	"data.train", "data.valid", "data.test", "data.expected", "data.header", "data.text.max_bytes",
-	"train.epochs", "train.steps", "train.patience", "train.finish", "train.checkpoint", "train.samples",
+	"train.epochs", "train.steps", "train.patience", "train.finish.epochs", "train.checkpoint", "train.samples",
 }
 
 // isFree reports whether the key at path is in free.
@@ -32,12 +32,13 @@ type Setting struct {
 	Free       bool // a run may be resumed with another value
 }
 
-// Settings lists all keys and their values, without those of structures that the
-// config does not use, and without output: a run may be moved.
+// Settings lists all keys and their values, without those that have no effect, such as those of
+// structures that the config does not use, and without output: a run may be moved.
 func (c *Config) Settings() []Setting {
 	var list []Setting
+	unused := c.unused()
 	schema.values(reflect.ValueOf(*c), func(f *field, value any) {
-		if f.structure != "" && f.structure != c.Model.Structure || f.path == "output" {
+		if f.structure != "" && f.structure != c.Model.Structure || unused[f.path] != "" || f.path == "output" {
 			return
 		}
 		text, err := flow(value)

@@ -6,6 +6,33 @@ import (
 	"testing"
 )
 
+// TestSettingsWithoutEffect lists a key where it has an effect, and only there: a run that is resumed with another value of one that
+// has none is the same run, and a note has just said that the key is ignored.
+func TestSettingsWithoutEffect(t *testing.T) {
+	for _, tc := range []struct {
+		key, with string // that the key has an effect with
+	}{
+		{"train.momentum", "train.rule=anemone"},
+		{"train.finish.pseudocount", "train.finish.epochs=1"},
+		{"model.hclt.inner", "model.hclt={tree: random, inner: 3}"},
+		{"model.leaf.bins", "model.leaf.type=histogram"},
+	} {
+		for _, set := range [][]string{nil, {tc.with}} {
+			c, _, err := Load(Options{Set: set})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(c.Settings(), func(s Setting) bool { return s.Key == tc.key })
+			if (at >= 0) != (set != nil) {
+				t.Errorf("with %q %s is setting %d", set, tc.key, at)
+			}
+			if at >= 0 && c.Settings()[at].Free {
+				t.Errorf("%s may change with %s, and bits with it", tc.key, tc.with)
+			}
+		}
+	}
+}
+
 // TestSettings wants all keys once, each on a line, and says which ones a resumed
 // run may change: a new key may not unless this test says so.
 func TestSettings(t *testing.T) {
@@ -41,7 +68,7 @@ func TestSettings(t *testing.T) {
 	want := []string{
 		"name", "device", "threads",
 		"data.train", "data.valid", "data.test", "data.expected", "data.header", "data.text.max_bytes",
-		"train.epochs", "train.steps", "train.patience", "train.finish.epochs", "train.finish.pseudocount",
+		"train.epochs", "train.steps", "train.patience", "train.finish.epochs",
 		"train.checkpoint.epochs", "train.checkpoint.steps", "train.checkpoint.interval", "train.checkpoint.keep", "train.samples",
 		"cluster.transport", "cluster.workers", "job.kind", "job.model", "job.data", "job.rows", "job.seed", "job.format", "job.columns", "job.levels", "job.of", "job.soft", "job.probabilities", "job.result", "job.schedule", "job.profile", "job.candidates", "job.search",
 	}
