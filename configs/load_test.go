@@ -316,6 +316,7 @@ func TestBadSettings(t *testing.T) {
 		{Options{Set: []string{"train={epoch: 1}"}}, `configs: --set train={epoch: 1}: unknown key train.epoch; did you mean train.epochs?`},
 		{Options{Set: []string{"data.image=[1"}}, `configs: --set data.image=[1: data.image wants a list of integers from 1 to 65536`},
 		{Options{Set: []string{"train.patience=2"}}, `configs: --set train.patience=2: train.patience is 2, but there are no data.valid rows to judge by`},
+		{Options{Set: []string{"data.valid=", "train.patience=2"}}, `configs: --set train.patience=2: train.patience is 2, but there are no data.valid rows to judge by`},
 		{Options{Env: []string{"PCE_TRAIN_EPOCHS=2"}}, `configs: variable PCE_TRAIN_EPOCHS: unknown key train_epochs; write PCE_TRAIN__EPOCHS, with two underscores between a section and its keys`},
 		{Options{Env: []string{"PCE_TRAIN_BATCH__SIZE=2"}}, `configs: variable PCE_TRAIN_BATCH__SIZE: unknown key train_batch.size; write PCE_TRAIN__BATCH_SIZE, with two underscores between a section and its keys`},
 		{Options{Env: []string{"PCE_SEED=-1"}}, `configs: variable PCE_SEED: seed is -1, want an integer from 0 to 18446744073709551615`},

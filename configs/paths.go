@@ -1,5 +1,7 @@
 package configs
 
+import "slices"
+
 // Paths are one or more files; a single one is written without a list.
 type Paths []string
 
@@ -10,4 +12,9 @@ func (p Paths) MarshalYAML() (any, error) {
 		return p[0], nil
 	}
 	return []string(p), nil
+}
+
+// Empty reports whether p names no file, as where a split is left out: an empty path is none.
+func (p Paths) Empty() bool {
+	return !slices.ContainsFunc(p, func(path string) bool { return path != "" })
 }

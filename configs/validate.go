@@ -117,7 +117,7 @@ func (c *Config) Validate() error {
 	if t.Momentum == 1 {
 		return bad("train.momentum", "is 1, want a number below 1: at 1 no row would ever count")
 	}
-	if t.Patience > 0 && len(d.Valid) == 0 {
+	if t.Patience > 0 && d.Valid.Empty() {
 		return bad("train.patience", "is %d, but there are no data.valid rows to judge by", t.Patience)
 	}
 	if t.Rule != "fullbatch-em" && t.Subsets > 1 {
@@ -166,7 +166,7 @@ func (l *Leaf) problem() string {
 // validate checks that a job has what its kind takes, and nothing that would be ignored: a
 // model and rows for queries, columns for those that name some. The error names the key.
 func (j *Job) validate() error {
-	rows := slices.ContainsFunc(j.Data, func(p string) bool { return p != "" })
+	rows := !j.Data.Empty()
 	switch {
 	case j.Kind == "train":
 		return j.validateTraining(rows)
@@ -254,10 +254,8 @@ func (j *Job) validateTraining(rows bool) error {
 // RequireTraining returns an error that says what is expected and how to get
 // it if there are no training rows.
 func (d *Data) RequireTraining() error {
-	for _, p := range d.Train {
-		if p != "" {
-			return nil
-		}
+	if !d.Train.Empty() {
+		return nil
 	}
 	expected := ""
 	if d.Expected != "" {
