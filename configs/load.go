@@ -179,46 +179,66 @@ func nest(settings []setting) map[string]any {
 	return root
 }
 
-// ignored notes the given keys of structures that the config does not use, and those that the
-// circuit of model.file settles.
+// ignored notes the given keys of structures that the config does not use, and those that others leave without effect.
 func ignored(cfg *Config, given []setting) []string {
-	var settled map[string]string
-	if cfg.Model.Structure == "file" {
-		settled = cfg.settledByFile()
-	}
 	usual := usualValues()
 	unused := cfg.unused()
-	var notes []string
-	columns := -1 // the setting that cfg has
+	last := map[string]int{} // settings of lists that cfg has
 	for i, s := range given {
-		if s.field.path == "data.columns" {
-			columns = i
-		}
+		last[s.field.path] = i
 	}
+	var notes []string
 	for at, s := range given {
+		note := func(format string, args ...any) {
+			notes = append(notes, s.place+": "+fmt.Sprintf(format, args...))
+		}
 		if why, ok := unused[s.field.path]; ok && fmt.Sprint(s.value) != usual[s.field.path] {
-			notes = append(notes, fmt.Sprintf("%s: %s is ignored: %s", s.place, s.field.path, why))
+			note("%s is ignored: %s", s.field.path, why)
 		}
 		if want := s.field.structure; want != "" && want != cfg.Model.Structure {
-			notes = append(notes, fmt.Sprintf("%s: %s is ignored: it belongs to model.structure %s, this is %s",
-				s.place, s.field.path, want, cfg.Model.Structure))
-		} else if what, ok := settled[s.field.path]; ok && (s.field.path != "data.columns" || at == columns) {
-			notes = append(notes, fmt.Sprintf("%s: %s is ignored: the circuit of model.file has its own", s.place, what))
+			note("%s is ignored: it belongs to model.structure %s, this is %s", s.field.path, want, cfg.Model.Structure)
 		}
-		if at == columns && settled == nil {
-			for i := range cfg.Data.Columns {
-				c := &cfg.Data.Columns[i]
-				kind := cmp.Or(c.Leaf.Type, cfg.Model.Leaf.Type)
-				for _, x := range ofFamilies {
-					if x.set(&c.Leaf) && !slices.Contains(x.families, kind) {
-						notes = append(notes, fmt.Sprintf("%s: %s of the leaf of column %q is ignored: it belongs to type %s, this is %s", s.place, x.key, c.Name, x.families[0], kind))
-					}
-				}
+		if at == last[s.field.path] {
+			for _, what := range cfg.unusedIn(s.field.path) {
+				note("%s", what)
 			}
 		}
 	}
 	return notes
 }
+
+// unusedIn says what has no effect in the elements of a list.
+func (c *Config) unusedIn(path string) (list []string) {
+	switch {
+	case path == "train.step_size.pieces" && c.Train.Rule != "fullbatch-em":
+		for i, p := range c.Train.StepSize.Pieces {
+			if p.Length == 0 {
+				list = append(list, fmt.Sprintf("piece %d of %s is ignored: it has no length", i+1, path))
+			}
+		}
+	case path == "data.columns" && c.Model.Structure == "file":
+		if slices.ContainsFunc(c.Data.Columns, func(col Column) bool { return !col.Leaf.IsZero() }) {
+			list = append(list, "leaf in data.columns is ignored: "+ofFile)
+		}
+		if slices.ContainsFunc(c.Data.Columns, func(col Column) bool { return col.Type != "" && col.Type != "skip" }) {
+			list = append(list, "type in data.columns is ignored: "+ofFile)
+		}
+	case path == "data.columns":
+		for i := range c.Data.Columns {
+			col := &c.Data.Columns[i]
+			kind := cmp.Or(col.Leaf.Type, c.Model.Leaf.Type)
+			for _, x := range ofFamilies {
+				if x.set(&col.Leaf) && !slices.Contains(x.families, kind) {
+					list = append(list, fmt.Sprintf("%s of the leaf of column %q is ignored: it belongs to type %s, this is %s", x.key, col.Name, x.families[0], kind))
+				}
+			}
+		}
+	}
+	return list
+}
+
+// ofFile is why keys have no effect where the circuit comes from a file.
+const ofFile = "the circuit of model.file has its own"
 
 // ofFamilies are the settings of leaves that only some families have, auto among them where it may be one of these.
 var ofFamilies = []struct {
@@ -250,6 +270,11 @@ func (c *Config) unused() map[string]string {
 		for _, key := range []string{"schedule", "from", "to", "pieces"} {
 			m["train.step_size."+key] = "steps of train.rule fullbatch-em have no size"
 		}
+		m["train.batch_size"] = "a step of train.rule fullbatch-em has all rows, or those of one of train.subsets"
+	} else if s := &c.Train.StepSize; len(s.Pieces) > 0 {
+		m["train.step_size.from"], m["train.step_size.to"] = "train.step_size.pieces have their own", "train.step_size.pieces have their own"
+	} else if s.Schedule == "constant" {
+		m["train.step_size.to"] = "train.step_size.schedule constant stays at from"
 	}
 	if c.Train.Finish.Epochs == 0 {
 		m["train.finish.pseudocount"] = "train.finish.epochs is 0"
@@ -269,11 +294,23 @@ func (c *Config) unused() map[string]string {
 		kinds = append(kinds, c.Data.Columns[i].Leaf.Type) // whose other settings are those of model.leaf
 	}
 	for _, x := range ofFamilies {
-		if c.Model.Structure != "file" && !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(x.families, kind) }) {
+		if !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(x.families, kind) }) {
 			m["model.leaf."+x.key] = "no leaf is of type " + x.families[0]
 		}
 	}
+	if c.Model.Structure == "file" {
+		for _, key := range []string{"model.latents", "data.image", "data.text.length", "data.text.vocabulary"} {
+			m[key] = ofFile
+		}
+		for _, f := range lookup("model.leaf").fields {
+			m[f.path] = ofFile
+		}
+		if c.Train.Discriminative == 0 {
+			m["model.class"] = "train.discriminative is 0, and the circuit of model.file has its own roots"
+		}
+	}
 	if c.Model.Structure == "learnspn" {
+		m["model.latents"] = "model.structure learnspn has as many units as the rows give it"
 		m["model.init.seed"] = "model.structure learnspn learns the parameters too"
 		if c.Model.LearnSPN.MaxMultipliers > 0 {
 			for _, key := range []string{"columns", "rows", "threshold", "min_rows", "clusters", "leaf", "components", "search"} {
@@ -282,21 +319,6 @@ func (c *Config) unused() map[string]string {
 		}
 	}
 	return m
-}
-
-// settledByFile returns what the circuit of model.file settles although it is set to something, by its keys.
-func (c *Config) settledByFile() map[string]string {
-	usual, settled := usualValues(), map[string]string{}
-	schema.values(reflect.ValueOf(*c), func(f *field, value any) {
-		ofCircuit := f.path == "model.latents" || strings.HasPrefix(f.path, "model.leaf.")
-		if ofCircuit && fmt.Sprint(value) != usual[f.path] { // an empty list is like none
-			settled[f.path] = f.path
-		}
-	})
-	if slices.ContainsFunc(c.Data.Columns, func(col Column) bool { return !col.Leaf.IsZero() }) {
-		settled["data.columns"] = "leaf in data.columns"
-	}
-	return settled
 }
 
 // placed adds to a keyError where its key was given.

@@ -45,7 +45,7 @@ func TestSettingsOfOtherRules(t *testing.T) {
 		{"anemone over a preset", Options{Files: []string{"preset:audio"}, Set: []string{"train.rule=anemone"}},
 			with(anemone, func(f *figures) { f.batch = 256 }), []string{"preset:audio:16:"}},
 		{"full batches over a preset", Options{Files: []string{"preset:audio"}, Set: []string{"train.rule=fullbatch-em"}},
-			with(own, func(f *figures) { f.batch = 256 }), []string{"made for train.rule minibatch-em and not used by fullbatch-em"}},
+			with(own, func(f *figures) { f.batch = 256 }), []string{"made for train.rule minibatch-em and not used by fullbatch-em", "train.batch_size is ignored"}},
 		{"from the environment", Options{Files: []string{"preset:audio"}, Env: []string{"PCE_TRAIN__RULE=anemone"}},
 			with(anemone, func(f *figures) { f.batch = 256 }), []string{"train.step_size.schedule, train.step_size.from, train.step_size.to, train.pseudocount"}},
 		{"set again", Options{Files: []string{"preset:audio"}, Set: []string{"train.pseudocount=2e-6", "train.rule=anemone", "train.step_size.from=0.3"}},
