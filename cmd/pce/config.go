@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/kernels/device"
 )
 
 // configFlags are the flags of every command that takes a config.
@@ -120,6 +121,9 @@ func (a *app) configValidateCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.loadConfig(&flags)
+			if err == nil {
+				_, err = device.Find(cfg.Device) // which names there are is not known to package configs
+			}
 			if err != nil {
 				return err
 			}
