@@ -36,6 +36,9 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 	return cfg, err
 }
 
+// ofRuns are the sections, and keys beside sections, that nothing depends on where a model is given.
+var ofRuns = []string{"name", "seed", "output", "cluster", "job"}
+
 // ofModel refuses settings of the circuit for a command that is given a model, whose circuit is as it is, and
 // those of the sections that the command has no use for then.
 func (f *configFlags) ofModel(model string, unused ...string) error {
@@ -47,7 +50,7 @@ func (f *configFlags) ofModel(model string, unused ...string) error {
 		switch section := key[:max(0, strings.IndexAny(key, ".="))]; {
 		case section == "model":
 			return usagef("--set %s: the circuit of %s has its own; leave it out, or give --config FILE in place of the model", key, model)
-		case slices.Contains(unused, section):
+		case slices.Contains(unused, section) || slices.Contains(ofRuns, section):
 			return usagef("--set %s: this changes nothing of %s; leave it out, or give --config FILE in place of the model", key, model)
 		}
 	}
