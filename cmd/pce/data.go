@@ -43,7 +43,7 @@ func (a *app) dataListCommand() *cobra.Command {
 // config. How files are read is the config's business in both cases. texts keeps
 // what the files say.
 func (a *app) openNamed(ctx context.Context, flags *configFlags, paths []string, texts bool) (dataset.Source, error) {
-	cfg, err := a.loadDataConfig(flags)
+	cfg, err := a.loadRowsConfig(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func (a *app) loadDataConfig(flags *configFlags) (*configs.Config, error) {
 	return cfg, err
 }
 
-// loadRowsConfig is loadDataConfig for commands that ask a model about rows. The other sections are of no use to these, so that a setting
-// there, such as a device that is another flag's, is refused.
+// loadRowsConfig is loadDataConfig for commands that look at rows, or ask a model about them. The other sections are of no use to these, so
+// that a setting there, such as a device that is another flag's, is refused, and notes, which are about training, are not told.
 func (a *app) loadRowsConfig(flags *configFlags) (*configs.Config, error) {
-	cfg, err := a.loadDataConfig(flags)
+	cfg, _, err := configs.Load(configs.Options{Files: flags.files, Env: a.env, Set: flags.set})
 	if err != nil {
 		return nil, err
 	}
