@@ -212,6 +212,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		if err := onlyEM(&cfg.Train); err != nil {
 			return nil, err
 		}
+		if err := cfg.Data.RequireTraining(); err != nil { // a circuit of a file is made without rows
+			return nil, err
+		}
 	}
 	if f.batch > maxBatch {
 		return nil, usagef("--batch %d: want at most %d rows", f.batch, maxBatch)

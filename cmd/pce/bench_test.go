@@ -163,6 +163,20 @@ func TestBenchCodeRows(t *testing.T) {
 	}
 }
 
+// TestBenchWithoutRows wants a circuit of a file, which needs no rows to be made, to be refused without rows to measure it on.
+func TestBenchWithoutRows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("c.txt", []byte("circuit 1\na = input[2] x0 bernoulli\ns = sum a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("c.yaml", []byte("model: {structure: file, file: c.txt}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, stderr := do(t, "", "bench", "--config", "c.yaml", "--steps", "1"); code != exitUsage || !strings.Contains(stderr, "data.train is not set") {
+		t.Errorf("exit %d, %s%s", code, out, stderr)
+	}
+}
+
 // TestPredictLargeBatch predicts for a batch of more rows than a launch has, and for one of as many.
 func TestPredictLargeBatch(t *testing.T) {
 	for batch, more := range map[int]bool{2048: false, 2049: true} {
