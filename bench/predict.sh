@@ -10,12 +10,13 @@ set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
 card=${1:-h200}
 batch=${2:-512}
+shards=$((batch < 2048 ? batch : 2048)) # a launch of all rows, or of as many as one may have
 cd "$(dirname "$0")/.."
 make -s build
 echo "| circuit | sum edges | floor s | expected s | issue | memory | cache | latency | gaps | host | bound by | launches | MiB | PyJuice, published s | published / 4.3 |"
 echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 while read -r name latents published; do
-  bin/pce bench --predict-card "$card" --config "configs/bench/table1-$name.yaml" --set "model.latents=$latents" --batch "$batch" --json |
+  bin/pce bench --predict-card "$card" --config "configs/bench/table1-$name.yaml" --set "model.latents=$latents" --batch "$batch" --set "train.shard_rows=$shards" --json |
     awk -v name="$name-$latents" -v published="$published" '
       function value(text, key) {
         if (!match(text, "\"" key "\":\"?[^,\"}]+")) { print "predict.sh: no " key > "/dev/stderr"; exit 1 }

@@ -138,7 +138,7 @@ func (a *app) benchCommand() *cobra.Command {
 	code.register(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "measure log-likelihoods of this model, or predictions of this forest")
 	c.Flags().StringVar(&f.data, "data", "", "rows to measure the model on")
-	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: train.batch_size of the config, 4096 of a forest")
+	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: as a step of the config's training has them, 4096 of a forest")
 	c.Flags().IntVar(&f.warmup, "warmup", 2, "steps before the clock starts")
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
@@ -160,6 +160,8 @@ func (f *benchFlags) check() error {
 		return err
 	case f.warmup < 0 || f.steps < 0 || f.batch < 0 || f.least < 0:
 		return usagef("--batch, --warmup, --steps and --time must not be negative")
+	case f.batch > maxBatch:
+		return usagef("--batch %d: want at most %d rows", f.batch, maxBatch)
 	case f.card != "" && !config:
 		return usagef("bench --predict-card wants --config FILE")
 	case config == (f.model != ""):
@@ -172,6 +174,18 @@ func (f *benchFlags) check() error {
 		return usagef("bench --config measures training, which code does not do; leave out --path code, --type, --space, --max-error and --error")
 	case f.model != "":
 		return f.config.ofModel(f.model)
+	}
+	return nil
+}
+
+// setBatch puts the rows of a step into a config: those of --batch or, under a rule that has no batches, those of a step of training.
+func (f *benchFlags) setBatch(cfg *configs.Config, b *run.Blueprint) error {
+	if p := emOptions(cfg).Phases[0]; f.batch > 0 {
+		cfg.Train.BatchSize = f.batch
+	} else if p.Rule == em.FullBatch && f.model == "" && b.Train != nil {
+		if cfg.Train.BatchSize = p.StepRows(b.Train.Rows()); cfg.Train.BatchSize > maxBatch {
+			return usagef("a step of fullbatch-em has %d rows, and bench at most %d; give --batch", cfg.Train.BatchSize, maxBatch)
+		}
 	}
 	return nil
 }
@@ -216,12 +230,6 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 			return nil, err
 		}
 	}
-	if f.batch > maxBatch {
-		return nil, usagef("--batch %d: want at most %d rows", f.batch, maxBatch)
-	}
-	if f.batch > 0 {
-		cfg.Train.BatchSize = f.batch
-	}
 	if err := f.run.override(cfg, given); err != nil {
 		return nil, err
 	}
@@ -236,6 +244,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		return nil, err
 	}
 	defer b.Close()
+	if err := f.setBatch(cfg, b); err != nil {
+		return nil, err
+	}
 	load := run.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
 	load.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone

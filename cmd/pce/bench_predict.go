@@ -45,14 +45,14 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	if err := onlyEM(&cfg.Train); err != nil {
 		return nil, err
 	}
-	if f.batch > 0 {
-		cfg.Train.BatchSize, cfg.Train.ShardRows = f.batch, f.batch
-	}
 	b, err := a.blueprint(ctx, cfg, run.How{Path: run.PathTensor})
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
+	if err := f.setBatch(cfg, b); err != nil {
+		return nil, err
+	}
 	rows := min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
 	m := layers.Module{Program: b.Program, Rows: rows, Train: true, Mixed: cfg.Precision == "mixed"}
 	p := &prediction{Card: rates.Name, Batch: rows, asked: cfg.Train.BatchSize, SumEdges: circuit.Count(b.Graph).SumEdges}

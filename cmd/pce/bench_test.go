@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,6 +163,50 @@ func TestBenchCodeRows(t *testing.T) {
 	}
 }
 
+// ofNoise are the arguments of bench for a small circuit over 100 rows.
+var ofNoise = []string{"bench", "--config", "preset:hclt", "--set", "data.train=builtin:random?rows=100&vars=3&categories=2",
+	"--set", "data.image=[]", "--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2"}
+
+// TestPredictBatch predicts for batches of more rows than a launch has, and of as many: a launch has the rows of a shard, as in training,
+// whether the batch is a flag's or the config's.
+func TestPredictBatch(t *testing.T) {
+	for _, tc := range []struct{ batch, shard, launch int }{{300, 0, 300}, {1024, 0, 512}, {2048, 2048, 2048}, {2049, 2048, 2048}} {
+		first := ""
+		for _, batch := range [][]string{{"--batch", strconv.Itoa(tc.batch)}, {"--set", fmt.Sprintf("train.batch_size=%d", tc.batch)}} {
+			args := slices.Concat(ofNoise, []string{"--predict-card", "h200", "--set", fmt.Sprintf("train.shard_rows=%d", tc.shard)}, batch)
+			code, got, stderr := do(t, "", args...)
+			if code != exitOK {
+				t.Fatalf("exit %d, %s", code, stderr)
+			}
+			more := fmt.Sprintf("a batch of %d rows takes several such", tc.batch)
+			if !strings.HasPrefix(got, fmt.Sprintf("a training step of %d rows", tc.launch)) || strings.Contains(got, more) != (tc.batch > tc.launch) {
+				t.Errorf("a batch of %d: %s", tc.batch, got)
+			}
+			if first == "" {
+				first = got
+			}
+			if got != first {
+				t.Errorf("%v: %s\n--batch: %s", batch, got, first)
+			}
+		}
+	}
+}
+
+// TestBenchFullBatch measures and predicts steps of full-batch EM, which have all rows, or those of a subset, whatever train.batch_size is.
+func TestBenchFullBatch(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want float64
+	}{{nil, 100}, {[]string{"--set", "train.subsets=3"}, 34}, {[]string{"--batch", "7"}, 7}} {
+		for _, how := range [][]string{{"--steps", "1"}, {"--predict-card", "h200"}} {
+			args := slices.Concat(ofNoise, []string{"--set", "train.rule=fullbatch-em", "--set", "train.batch_size=64"}, how, tc.args)
+			if b := runJSON(t, args...); number(t, b, "batch") != tc.want {
+				t.Errorf("%v: a step of %v rows, want %v", args, b["batch"], tc.want)
+			}
+		}
+	}
+}
+
 // TestBenchWithoutRows wants a circuit of a file, which needs no rows to be made, to be refused without rows to measure it on.
 func TestBenchWithoutRows(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -177,26 +221,10 @@ func TestBenchWithoutRows(t *testing.T) {
 	}
 }
 
-// TestPredictLargeBatch predicts for a batch of more rows than a launch has, and for one of as many.
-func TestPredictLargeBatch(t *testing.T) {
-	for batch, more := range map[int]bool{2048: false, 2049: true} {
-		var out, errs bytes.Buffer
-		args := []string{"bench", "--predict-card", "h200", "--config", "preset:hclt", "--set", "data.train=builtin:random?rows=100&vars=3&categories=2",
-			"--set", "data.image=[]", "--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2", "--batch", strconv.Itoa(batch)}
-		if code := Run(t.Context(), args, nil, nil, &out, &errs); code != 0 {
-			t.Fatalf("exit %d, %s", code, &errs)
-		}
-		if got := out.String(); !strings.HasPrefix(got, "a training step of 2048 rows") || strings.Contains(got, "a batch of 2049 rows takes several such") != more {
-			t.Errorf("a batch of %d: %s", batch, got)
-		}
-	}
-}
-
 // TestPredictDiscriminative wants what bench refuses to measure to be refused by its model of a step, too.
 func TestPredictDiscriminative(t *testing.T) {
 	for _, args := range [][]string{{"--steps", "1"}, {"--predict-card", "h200"}} {
-		args = append([]string{"bench", "--config", "preset:hclt", "--set", "data.train=builtin:random?rows=100&vars=3&categories=2", "--set", "data.image=[]",
-			"--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2", "--set", "model.class=1", "--set", "train.discriminative=0.5"}, args...)
+		args = slices.Concat(ofNoise, []string{"--set", "model.class=1", "--set", "train.discriminative=0.5"}, args)
 		if code, _, stderr := do(t, "", args...); code != exitUsage || !strings.Contains(stderr, "bench measures steps of EM alone") {
 			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
