@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
 	"github.com/pce-engine/pce/kernels/cuda/tensor/plan"
 	"github.com/pce-engine/pce/kernels/device"
@@ -44,6 +45,9 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 	}
 	if err := onlyEM(&cfg.Train); err != nil {
 		return nil, err
+	}
+	if em.Rule(cfg.Train.Rule) == em.Anemone { // its kernels, and what it keeps, are others
+		return nil, usagef("train.rule is anemone, and --predict-card models steps of EM alone; choose minibatch-em")
 	}
 	b, err := a.blueprint(ctx, cfg, run.How{Path: run.PathTensor})
 	if err != nil {

@@ -221,6 +221,14 @@ func TestBenchWithoutRows(t *testing.T) {
 	}
 }
 
+// TestPredictAnemone wants a step of another rule than EM, whose kernels are others, to be refused.
+func TestPredictAnemone(t *testing.T) {
+	args := slices.Concat(ofNoise, []string{"--predict-card", "h200", "--set", "train.rule=anemone"})
+	if code, out, stderr := do(t, "", args...); code != exitUsage || !strings.Contains(stderr, "--predict-card models steps of EM alone") {
+		t.Errorf("exit %d, %s%s", code, out, stderr)
+	}
+}
+
 // TestPredictDiscriminative wants what bench refuses to measure to be refused by its model of a step, too.
 func TestPredictDiscriminative(t *testing.T) {
 	for _, args := range [][]string{{"--steps", "1"}, {"--predict-card", "h200"}} {
