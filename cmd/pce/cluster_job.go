@@ -136,10 +136,10 @@ func jobFiles(cfg *configs.Config) []*configs.Paths {
 	return []*configs.Paths{&cfg.Job.Data}
 }
 
-// jobModel is the model file, or the equations, that a config of a kind of job reads, or nil.
-func jobModel(cfg *configs.Config) *string {
+// jobModel is the model file, or the equations, that a config reads for a kind of job, or nil.
+func jobModel(cfg *configs.Config, kind string) *string {
 	switch {
-	case cfg.Job.Kind != kindTrain:
+	case kind != kindTrain:
 		return &cfg.Job.Model
 	case cfg.Model.Structure == "file":
 		return &cfg.Model.File
@@ -151,9 +151,9 @@ func jobModel(cfg *configs.Config) *string {
 
 // findOptions is datasetOptions for finding the files of rows before the circuit that they are rows of is opened. Of one whose
 // rows are text, all files of a folder are rows, whatever their names are. What is wrong with a circuit shows when it is opened.
-func (a *app) findOptions(cfg *configs.Config) (dataset.Options, error) {
+func (a *app) findOptions(cfg *configs.Config, kind string) (dataset.Options, error) {
 	o, err := a.datasetOptions(&cfg.Data, nil)
-	if m := jobModel(cfg); m != nil && o.Text.Unit == "" {
+	if m := jobModel(cfg, kind); m != nil && o.Text.Unit == "" {
 		if c, schema, err := run.OpenCircuit(*m); err == nil {
 			o.Text.Unit = schema.Unit
 			c.Close()
@@ -175,7 +175,7 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 		}
 	}
 	own := *cfg
-	o, err := a.findOptions(cfg)
+	o, err := a.findOptions(cfg, j.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 		}
 		*list = paths
 	}
-	if m := jobModel(&own); m != nil {
+	if m := jobModel(&own, j.Kind); m != nil {
 		if *m, err = j.AddFile(*m); err != nil {
 			return nil, err
 		}
@@ -300,7 +300,7 @@ func jobConfig(ctx context.Context, l *job.Lead, j *job.Job) (*configs.Config, e
 			}
 		}
 	}
-	if m := jobModel(cfg); m != nil {
+	if m := jobModel(cfg, j.Kind); m != nil {
 		if *m, err = j.Open(ctx, *m); err != nil {
 			return nil, err
 		}
@@ -315,15 +315,15 @@ func jobConfig(ctx context.Context, l *job.Lead, j *job.Job) (*configs.Config, e
 	return cfg, nil
 }
 
-// configure tells a lead what a config says of its run.
+// configure tells a lead what a config says of its run. Its kind is the lead's: pce train --cluster does not read the section job.
 func configure(l *job.Lead, cfg *configs.Config) {
 	l.Name, l.Transport, l.Workers = cfg.Name, cfg.Cluster.Transport, cfg.Cluster.Workers
-	l.Epochs, l.ShardRows = jobEpochs(cfg), cfg.Train.ShardRows
+	l.Epochs, l.ShardRows = jobEpochs(cfg, l.Kind), cfg.Train.ShardRows
 }
 
-// jobEpochs is how many epochs a config of a kind of job has; 0 if it does not train.
-func jobEpochs(cfg *configs.Config) int {
-	if cfg.Job.Kind != kindTrain {
+// jobEpochs is how many epochs a config has for a kind of job; 0 if it does not train.
+func jobEpochs(cfg *configs.Config, kind string) int {
+	if kind != kindTrain {
 		return 0
 	}
 	return cfg.Train.Epochs

@@ -130,7 +130,7 @@ func (s *submission) summary() string {
 // taken back, as far as the broker still answers.
 func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Config, all bool) (_ *submission, err error) {
 	record, err := json.Marshal(&job.Record{RunStatus: cluster.RunStatus{
-		Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued, Epochs: jobEpochs(cfg), Transport: cfg.Cluster.Transport,
+		Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued, Epochs: jobEpochs(cfg, j.Kind), Transport: cfg.Cluster.Transport,
 	}})
 	if err != nil {
 		return nil, err

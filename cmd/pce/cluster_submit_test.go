@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/cluster/uploads"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/run"
 )
 
 // TestEnqueueEpochs wants a run in the queue to have epochs if it trains, and else none.
@@ -23,13 +26,34 @@ func TestEnqueueEpochs(t *testing.T) {
 			if _, err := enqueue(t.Context(), bus, j, cfg, false); err != nil {
 				t.Fatal(err)
 			}
-			var l job.Lead
+			l := job.Lead{Kind: kind}
 			configure(&l, cfg)
 			if r, _, err := job.GetRun(t.Context(), bus, j.ID); err != nil || r.Epochs != want || l.Epochs != want {
 				t.Errorf("%s: %d epochs in the queue, %d of the lead, %v; want %d", kind, r.Epochs, l.Epochs, err, want)
 			}
 		}
 	})
+}
+
+// TestLeadOfTraining leads the training of a config that also says which job is to be submitted: the epochs are those of training, and
+// rows are found as the circuit of training has them, not as the model of the job.
+func TestLeadOfTraining(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text.safetensors")
+	schema := &dataset.Schema{Unit: dataset.Char, Columns: []dataset.Column{{Categories: 2, Labels: []string{"<unk>", "a"}}}}
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: 2}}}}
+	if err := run.WriteCircuit(text, g, schema, func(_ circuit.NodeID, dst []float64) error { dst[0], dst[1] = 0.5, 0.5; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig(t, "job.kind=loglik", "job.model="+text, "job.data=rows.txt")
+	l := job.Lead{Kind: kindTrain}
+	configure(&l, cfg)
+	o, err := testApp().findOptions(cfg, l.Kind)
+	if err != nil || l.Epochs != 3 || o.Text.Unit != "" {
+		t.Errorf("%d epochs and rows of unit %q, %v; want 3 and none", l.Epochs, o.Text.Unit, err)
+	}
+	if o, err = testApp().findOptions(cfg, cfg.Job.Kind); err != nil || o.Text.Unit != dataset.Char {
+		t.Errorf("of the job: rows of unit %q, %v; want char", o.Text.Unit, err)
+	}
 }
 
 // refusingBus has a queue that refuses jobs, after something else has happened.

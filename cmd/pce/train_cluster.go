@@ -162,7 +162,7 @@ func (c *clusterTraining) train(ctx context.Context, o run.TrainOptions) (*run.R
 // rows names the rows of the run, none for a split that the config leaves out.
 func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err error) {
 	d := &c.cfg.Data
-	o, err := c.app.findOptions(c.cfg)
+	o, err := c.app.findOptions(c.cfg, kindTrain)
 	if err != nil {
 		return rows, err
 	}
