@@ -116,6 +116,7 @@ type (
 		RestartPolicy                 string    `yaml:"restartPolicy"`
 		TerminationGracePeriodSeconds int       `yaml:"terminationGracePeriodSeconds"`
 		AutomountServiceAccountToken  bool      `yaml:"automountServiceAccountToken"`
+		EnableServiceLinks            *bool     `yaml:"enableServiceLinks"` // left out: they are made
 		SecurityContext               yaml.Node `yaml:"securityContext"`
 		Containers                    []container
 		Volumes                       []struct {
@@ -226,7 +227,7 @@ func parseOnly(cmd *cobra.Command, rest []string) error {
 }
 
 // TestManifests wants flags that exist, probes at ports that are open, volumes
-// that are there, and the exit codes that the workers have.
+// that are there, the exit codes that the workers have, and no variables of services, whose names begin like those of settings.
 func TestManifests(t *testing.T) {
 	all := manifests(t)
 	for file, list := range all {
@@ -254,6 +255,9 @@ func TestManifests(t *testing.T) {
 			pod := m.Spec.Template.Spec
 			if pod.TerminationGracePeriodSeconds <= int(childGrace.Seconds()) {
 				t.Errorf("%s: a grace of %d s is too short", file, pod.TerminationGracePeriodSeconds)
+			}
+			if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
+				t.Errorf("%s: a command in the pod would refuse the variables of the service pce-serve", file)
 			}
 			volumes := []string{}
 			for _, v := range pod.Volumes {
