@@ -76,6 +76,11 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, note := range ofOneMachine(cfg) {
+		if err := a.tell("note: %s", note); err != nil {
+			return err
+		}
+	}
 	o, err := f.cluster.options("submit")
 	if err != nil {
 		return err
@@ -114,6 +119,17 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 		}
 	}
 	return end
+}
+
+// ofOneMachine lists the settings of a job's config that members of a cluster do not read, and why.
+func ofOneMachine(cfg *configs.Config) (notes []string) {
+	if cfg.Device != "auto" && cfg.Device != "" {
+		notes = append(notes, fmt.Sprintf("device %s is ignored: each worker computes on the device that it was started with", cfg.Device))
+	}
+	if cfg.Output != "runs/"+cfg.Name {
+		notes = append(notes, fmt.Sprintf("output %s is ignored: the coordinator has a directory for each run, and pce cluster fetch gets its files", printable(cfg.Output)))
+	}
+	return notes
 }
 
 // summary says what a run came to.

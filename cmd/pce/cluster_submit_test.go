@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
@@ -33,6 +34,20 @@ func TestEnqueueEpochs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSubmitNotes wants a note for what a cluster does not read of a config, before it is asked, and none for the usual values.
+func TestSubmitNotes(t *testing.T) {
+	for set, want := range map[string]string{
+		"name=a":          "",
+		"device=cuda:1":   "note: device cuda:1 is ignored: each worker computes on the device that it was started with\n",
+		"output=runs/own": "note: output runs/own is ignored: the coordinator has a directory for each run, and pce cluster fetch gets its files\n",
+	} {
+		code, _, stderr := do(t, "", "cluster", "submit", "--cluster", "@none", "--config", "preset:nltcs", "--set", set)
+		if notes, _, _ := strings.Cut(stderr, "pce: "); code == exitOK || notes != want {
+			t.Errorf("%s: exit %d, %s; want the note %q", set, code, stderr, want)
+		}
+	}
 }
 
 // TestLeadOfTraining leads the training of a config that also says which job is to be submitted: the epochs are those of training, and
