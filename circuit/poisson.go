@@ -10,7 +10,7 @@ import (
 // the rate, the mean number of events.
 type Poisson struct{}
 
-// maxRate bounds the rate, so that drawing a sample ends.
+// maxRate bounds the rate, so that what adds up its counts ends.
 const maxRate = 1e12
 
 // Name returns "poisson".
@@ -36,7 +36,7 @@ func (Poisson) Check(x float64) error {
 	return nil
 }
 
-// CheckParams wants one positive rate, small enough that drawing a count ends.
+// CheckParams wants one positive rate, small enough that adding up its counts ends.
 func (l Poisson) CheckParams(p []float64) error {
 	if err := checkParamCount(l.Name(), p, 1); err != nil {
 		return err
@@ -101,8 +101,7 @@ func (Poisson) QuadraticUnit(p []float64) (add, slope, curve, centre float64) {
 // Mode is the whole part of the rate.
 func (Poisson) Mode(p []float64) float64 { return math.Floor(p[0]) }
 
-// Sample draws by inversion, from the mode outwards, in a time of the order of the standard
-// deviation.
+// Sample draws from the mode outwards, or by rejection where that would take long.
 func (l Poisson) Sample(p []float64, rng *rand.Rand) float64 {
 	return drawUnimodal(l.Mode(p), math.MaxFloat64, func(x float64) float64 { return l.LogProb(p, x) }, rng)
 }
