@@ -41,8 +41,9 @@ func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, erro
 	if m.forest != nil {
 		return Estimate{}, errForest
 	}
+	discrete := m.plan.Schema.Discrete()
 	if x, ok, err := m.information(ctx, m, n); ok || err != nil {
-		return Estimate{Nats: x.Entropy, Exact: ok}, err
+		return Estimate{Nats: x.Entropy, Exact: ok}.atLeastZero(discrete), err
 	}
 	var entropy average
 	err := m.weigh(ctx, n, seed, []*average{&entropy}, func(_ *dataset.Batch, ll, weight []float64) error {
@@ -51,7 +52,7 @@ func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, erro
 		}
 		return nil
 	})
-	return entropy.estimate(), err
+	return entropy.estimate().atLeastZero(discrete), err
 }
 
 // Divergence compares the model with another one of the same columns: by one pass where both are
@@ -64,9 +65,13 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 	if err := sameColumns(m.plan, other.plan); err != nil {
 		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
 	}
+	expectations := func(entropy, cross, kl Estimate) *Divergence {
+		discrete := p.Discrete()
+		return &Divergence{entropy.atLeastZero(discrete), cross.atLeastZero(discrete), kl.atLeastZero(true)}
+	}
 	if x, ok, err := m.information(ctx, other, n); ok || err != nil {
 		exactly := func(nats float64) Estimate { return Estimate{Nats: nats, Exact: ok} }
-		return &Divergence{exactly(x.Entropy), exactly(x.CrossEntropy), exactly(x.KL)}, err
+		return expectations(exactly(x.Entropy), exactly(x.CrossEntropy), exactly(x.KL)), err
 	}
 	var entropy, cross, kl average
 	err := m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
@@ -85,7 +90,7 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 		}
 		return nil
 	})
-	return &Divergence{entropy.estimate(), cross.estimate(), kl.estimate()}, err
+	return expectations(entropy.estimate(), cross.estimate(), kl.estimate()), err
 }
 
 // information compares the model with another one by a pass over their circuits, if that is
@@ -280,6 +285,15 @@ func (a *average) estimate() Estimate {
 	e := Estimate{Nats: a.mean, Rows: a.rows, Exact: a.exact}
 	if !a.exact {
 		e.Error = math.Sqrt(a.squares / float64(a.rows-1) / float64(a.rows)) // NaN of one row
+	}
+	return e
+}
+
+// atLeastZero takes what rounding has left below 0 from an exact expectation that is at least 0, as is says: a divergence, or
+// what discrete rows say. The mean of drawn rows stays as it is, since it has an error.
+func (e Estimate) atLeastZero(is bool) Estimate {
+	if is && e.Exact {
+		e.Nats = max(e.Nats, 0)
 	}
 	return e
 }

@@ -154,6 +154,52 @@ func TestDivergenceLimits(t *testing.T) {
 	}
 }
 
+// TestDivergenceIsNotNegative compares circuits with such whose parameters differ by the rounding of float32, over all rows and by
+// one pass: rounding left divergences of -3e-8 that were called exact.
+func TestDivergenceIsNotNegative(t *testing.T) {
+	for seed := range uint64(12) {
+		o := reference.RandomOptions{Vars: 3, MaxUnits: 4, MaxCodes: 4, Discrete: true, Positive: true}
+		g, _, p := random(t, seed, o, pce.Options{})
+		params, err := reference.Init(g, seed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, values := range params {
+			for i, x := range values {
+				if x > 0 {
+					values[i] = float64(math.Nextafter32(float32(x), float32(i%2)))
+				}
+			}
+		}
+		q, err := pce.New(t.Context(), g, params.Read, pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		for _, pair := range [][2]*pce.Model{{p, q}, {q, p}} {
+			if d, err := pair[0].Divergence(t.Context(), pair[1], 1, 0); err != nil || !d.KL.Exact || !(d.KL.Nats >= 0 && d.KL.Nats < 1e-5) {
+				t.Errorf("seed %d: %+v, %v; want nothing, and not less", seed, d, err)
+			}
+		}
+	}
+	for i := range 20 {
+		normal := func(sigma float64) *pce.Model {
+			return openText(t, fmt.Sprintf("circuit 1\na = input x0 gaussian 0 %v\n", sigma))
+		}
+		d, err := normal(1).Divergence(t.Context(), normal(1+float64(i)*0x1p-23), 1, 0)
+		if err != nil || !d.KL.Exact || !(d.KL.Nats >= 0) || !(d.Entropy.Nats > 1) {
+			t.Errorf("deviations that differ by %d units: %+v, %v", i, d, err)
+		}
+	}
+	// A density is above 1 where it likes, so its entropy is below 0.
+	if e, err := openText(t, "circuit 1\na = input x0 gaussian 0 0.01\n").Entropy(t.Context(), 1, 0); err != nil || !(e.Nats < -3) {
+		t.Errorf("the entropy of a narrow normal distribution: %+v, %v", e, err)
+	}
+	if e, err := openText(t, "circuit 1\na = input[2] x0 categorical categories=2 1 0 / 1 0\ns = sum a : 0.7 0.3\n").Entropy(t.Context(), 1, 0); err != nil || !(e.Nats >= 0) {
+		t.Errorf("the entropy of a certain row: %+v, %v", e, err)
+	}
+}
+
 // TestDivergenceOfOtherColumns refuses models whose rows would be compared column by column with other columns: the same names in
 // another order, and counts beside densities.
 func TestDivergenceOfOtherColumns(t *testing.T) {
