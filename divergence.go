@@ -170,8 +170,11 @@ func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, ta
 		}
 		weight := make([]float64, rows)
 		for i, x := range ll {
-			if weight[i] = 1; exact {
-				weight[i] = math.Exp(x)
+			switch {
+			case !exact:
+				weight[i] = 1
+			case x > math.Inf(-1): // a row that p allows counts where q excludes it, however rare it is
+				weight[i] = max(math.Exp(x), math.SmallestNonzeroFloat64)
 			}
 		}
 		if err := take(b, ll, weight); err != nil {

@@ -200,6 +200,42 @@ func TestDivergenceIsNotNegative(t *testing.T) {
 	}
 }
 
+// TestDivergenceOfRareRows excludes a row whose probability is too small for a float64, and not 0.
+func TestDivergenceOfRareRows(t *testing.T) {
+	const vars = 12
+	circuitOf := func(children int, mass func(child, v int) float64) *pce.Model {
+		text, products, weights := fmt.Sprintf("circuit %d\n", vars), "", ""
+		for k := range children {
+			products += fmt.Sprintf("p%d = product", k)
+			for v := range vars {
+				text += fmt.Sprintf("l%d_%d = input x%d bernoulli %v\n", k, v, v, mass(k, v))
+				products += fmt.Sprintf(" l%d_%d", k, v)
+			}
+			products += "\n"
+			weights += fmt.Sprint(" ", 1/float64(children))
+		}
+		text += products + "s = sum"
+		for k := range children {
+			text += fmt.Sprintf(" p%d", k)
+		}
+		return openText(t, text+" :"+weights+"\n")
+	}
+	p := circuitOf(2, func(k, _ int) float64 { return float64(k+1) * 1e-30 })
+	q := circuitOf(vars, func(k, v int) float64 { // child k has all rows whose first 0 is that of variable k
+		switch {
+		case v < k:
+			return 1
+		case v == k:
+			return 0
+		}
+		return 0.5
+	})
+	d, err := p.Divergence(t.Context(), q, 1, 0)
+	if err != nil || !d.KL.Exact || !math.IsInf(d.KL.Nats, 1) || !math.IsInf(d.CrossEntropy.Nats, 1) || !(d.Entropy.Nats < 1e-20) {
+		t.Errorf("%+v, %v; want infinite divergence", d, err)
+	}
+}
+
 // TestDivergenceOfOtherColumns refuses models whose rows would be compared column by column with other columns: the same names in
 // another order, and counts beside densities.
 func TestDivergenceOfOtherColumns(t *testing.T) {
