@@ -30,7 +30,8 @@ func (c *Code) Classify(ctx context.Context, b *dataset.Batch, variable int, p [
 		b = without(b, variable)
 	}
 	return c.launches(l, b.Rows, func(r *room, lo, n int) error {
-		ll := make([]float64, n*l.roots)
+		r.ll = resized(r.ll, n*l.roots)
+		ll := r.ll
 		if err := c.answer(ctx, l, r, b, lo, n, ll); err != nil {
 			return err
 		}

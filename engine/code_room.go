@@ -21,6 +21,7 @@ type room struct {
 	excess []float64 // what the scale of continuous cells takes from log-likelihoods
 	narrow []float32 // results of f32, [root][pitch]
 	wide   []float64 // of f64
+	ll     []float64 // log-likelihoods of classes, [row][root]
 	again  []int     // rows that are computed again
 }
 
@@ -40,7 +41,15 @@ func (c *Code) newRoom(pitch int) *room {
 // fit gives the room the smallest size of a device that holds n rows.
 func (r *room) fit(n int, sizes []int, columns int) {
 	r.size, _ = slices.BinarySearch(sizes, n)
-	r.pitch = sizes[r.size]
+	r.space(sizes[r.size], columns)
+}
+
+// space puts the columns of a room that many rows apart, at most as far as it was made for.
+func (r *room) space(pitch, columns int) {
+	if r.pitch == pitch {
+		return
+	}
+	r.pitch = pitch
 	if cells := r.pitch * columns; r.bytes != nil {
 		r.bytes = r.bytes[:cells]
 		r.in[0] = r.bytes
@@ -80,6 +89,15 @@ func leastShare(n int) int {
 // take the next.
 const perThread = 4
 
+// rootCells is how many results a thread of the CPU has at a time: a launch of many roots takes fewer rows, since plans count the
+// results of one root, and tens of thousands of categories would take gigabytes.
+const rootCells = 1 << 18
+
+// mostRows is how many rows a launch of a model on the CPU takes.
+func (c *Code) mostRows(l *loadedCode) int {
+	return min(c.rows, max(group, rootCells/l.roots/group*group))
+}
+
 // launches calls use for launches of rows at to at + n, of n rows in all, by a model, with a room for each. On the CPU they run on as
 // many threads as the device has; the error is that of the first launch that has one.
 func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) error) error {
@@ -93,11 +111,14 @@ func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) er
 		}
 		return nil
 	}
-	share := parallel.Shares{Threads: len(c.rooms), Least: min(leastShare(l.pace.Rows(fewTime)), c.rows), Most: c.rows, Step: group, Pace: &l.pace}
+	most := c.mostRows(l)
+	share := parallel.Shares{Threads: len(c.rooms), Least: min(leastShare(l.pace.Rows(fewTime)), most), Most: most, Step: group, Pace: &l.pace}
 	return share.Do(rows, func(thread, at, n int) error {
 		if c.rooms[thread] == nil {
 			c.rooms[thread] = c.newRoom(c.rows + apart)
 		}
-		return use(c.rooms[thread], at, n)
+		r := c.rooms[thread]
+		r.space(most+apart, len(c.schema.Columns))
+		return use(r, at, n)
 	})
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -99,4 +100,67 @@ func TestCodeThreads(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCodeOfManyClasses classifies rows by a column of many codes, which takes them in small launches: one of 2,048 rows would have 82
+// million bytes of results. Rows that fill no launch, and a batch of another model before and after, count as ever.
+func TestCodeOfManyClasses(t *testing.T) {
+	const codes, rows, most = 5000, 100, 40 << 20
+	ctx := t.Context()
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Discrete, Categories: codes}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous}}}
+	b := simt.NewBuilder("many")
+	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", simt.F64, simt.Columns, codes)
+	x := b.Convert(simt.F64, b.Load(in, 1))
+	for k := range codes {
+		b.Store(out, k, b.Mul(x, b.Float(simt.F64, float64(k)/codes)))
+	}
+	many, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cpu.Open(cpu.Options{Threads: 2, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := engine.CodeModel{Module: sums(t, simt.F64, 1), Classes: func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: many}, nil }}
+	c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Schema: schema, OwnsDevice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	batch := dataset.NewBatch(schema, rows)
+	for r := range rows {
+		batch.Columns[0].Codes.Set(r, 0)
+		batch.Columns[1].Values[r], batch.Columns[2].Values[r] = float32(r), 0
+	}
+	sum := func(when string) {
+		t.Helper()
+		ll := make([]float64, rows)
+		if err := engine.EvaluateBatch(ctx, c, batch, ll); err != nil {
+			t.Fatal(err)
+		}
+		for r, x := range ll {
+			if x != float64(r) {
+				t.Fatalf("%s classes, row %d is %v", when, r, x)
+			}
+		}
+	}
+	sum("before")
+	p := make([]float64, rows*codes)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := c.Classify(ctx, batch, 0, p); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > most {
+		t.Errorf("%d bytes for %d rows of %d classes, want at most %d", got, rows, codes, most)
+	}
+	for r := range rows {
+		first, last := p[r*codes], p[r*codes+codes-1]
+		if ratio := math.Log(last / first); !(math.Abs(ratio-float64(r)*(codes-1)/codes) < 1e-9) {
+			t.Errorf("row %d: shares %v and %v of the first class and the last one", r, first, last)
+		}
+	}
+	sum("after")
 }
