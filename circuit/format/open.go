@@ -39,7 +39,7 @@ func open(f *os.File, limit int64) (*Model, error) {
 	if info.IsDir() {
 		return nil, errors.New("a directory; name the model file in it")
 	}
-	var r io.ReaderAt = f
+	var r io.ReaderAt = settled{f, info}
 	size := info.Size()
 	if !info.Mode().IsRegular() {
 		if r, size, err = slurp(f, limit); err != nil {
@@ -47,6 +47,31 @@ func open(f *os.File, limit int64) (*Model, error) {
 		}
 	}
 	return decode(r, size, limit)
+}
+
+// settled is a file that is read as long as it is what it was when it was opened. Parameters are read whenever an engine is made,
+// which may be long after the checksum was compared: what was written over the file since then is another model, or none.
+type settled struct {
+	file *os.File
+	was  os.FileInfo
+}
+
+var errChanged = errors.New("the file was changed while it was open; write a model beside the old file and rename it, and open it anew")
+
+// ReadAt looks at the file after it has read, so that what it gives was there before any change.
+func (s settled) ReadAt(p []byte, at int64) (int, error) {
+	n, err := s.file.ReadAt(p, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	now, broken := s.file.Stat()
+	if broken == nil && (now.Size() != s.was.Size() || !now.ModTime().Equal(s.was.ModTime())) {
+		broken = errChanged
+	}
+	if broken != nil {
+		return 0, broken
+	}
+	return n, err
 }
 
 // decode opens a model of size bytes.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
@@ -143,6 +144,44 @@ func TestOpenSpecialFiles(t *testing.T) {
 			t.Errorf("pipe of %d bytes with limit %d: %v", len(b), limit, err)
 		}
 		r.Close()
+	}
+}
+
+// TestOpenChanged: parameters are not read from a file that was written over since it was opened, as they would be those of another
+// model, which no checksum tells. A file that was renamed over it leaves the opened one as it is.
+func TestOpenChanged(t *testing.T) {
+	_, b, _ := everything(t)
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	write := func(path string) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(path)
+	m, err := format.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	var p [4]float32
+	write(path + ".new")
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Params(0, p[:]); err != nil {
+		t.Errorf("another file has the name: %v", err)
+	}
+	over, err := format.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.Close()
+	write(path)
+	if err := os.Chtimes(path, time.Time{}, time.Unix(1, 0)); err != nil { // clocks of files are coarse
+		t.Fatal(err)
+	}
+	if err := over.Params(0, p[:]); !errors.Is(err, format.ErrModel) || !strings.Contains(err.Error(), "was changed while it was open") {
+		t.Errorf("the file was written over: %v, want ErrModel", err)
 	}
 }
 
