@@ -102,8 +102,8 @@ func (a *account) expect(bytes int) int {
 	return max(1, int(float64(bytes-headBytes)*a.meanRows/a.meanBytes))
 }
 
-// learnSize keeps running means of what longer requests are like. The caller holds
-// lane.mu.
+// learnSize keeps running means of what longer requests are like: of their own rows, as how many the model sees for each
+// is a parameter that says nothing of the bytes of other requests. The caller holds lane.mu.
 func (a *account) learnSize(rows, bytes int) {
 	if bytes <= headBytes {
 		return

@@ -78,6 +78,34 @@ func TestAdmitEstimate(t *testing.T) {
 	})
 }
 
+// TestAdmitRepeated: how many rows are expected of a request does not depend on how many are drawn for each row of others. A
+// request of few rows was refused as one of more than may wait.
+func TestAdmitRepeated(t *testing.T) {
+	bubble(t, Options{MaxQueueRows: 100, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		ask := func(query oip.Params) error {
+			req := rowsRequest(20, 0)
+			if req.Params = query; query != nil {
+				req.Outputs = nil
+			}
+			_, err := s.decodeAndInfer(t.Context(), "m", headBytes+2000, func(oip.Reserve) (*oip.Request, error) { return req, nil })
+			return err
+		}
+		if err := ask(oip.Params{"query": "sample", "n_samples": int64(50)}); err != nil { // taken, as nothing waits
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		for range 3 { // 20 rows are computed, 40 wait
+			group.Go(func() {
+				if err := ask(nil); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+	})
+}
+
 // TestAdmitBeforeDecoding: while as many rows wait or are being decoded as may, further
 // requests are refused before they are decoded, and before their bodies are read.
 func TestAdmitBeforeDecoding(t *testing.T) {

@@ -397,6 +397,7 @@ func (c *call) take(bytes int64) error {
 // run waits for the job's answer. When its time is up, what has not begun is not begun.
 func (c *call) run() error {
 	j, s := &c.job, c.server
+	j.asked = c.rows
 	if err := j.late(time.Now()); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type job struct {
 	ctx   context.Context // of the client
 	end   time.Time       // when the client stops waiting at the latest
 	query int             // index into the model's queries
+	asked int             // rows of the request; some queries have several of rows for each
 	rows  *dataset.Batch
 	// numbers are the rows of a query that takes them so, of which rows then has the number.
 	numbers []float64
@@ -109,7 +110,7 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	defer l.mu.Unlock()
 	if place != nil && place.version != nil && place.version.account == v.account {
 		v.account.leave(place)
-		v.account.learnSize(j.rows.Rows, place.bytes)
+		v.account.learnSize(j.asked, place.bytes)
 	}
 	if err := l.room(v, j.rows.Rows); err != nil {
 		return err
