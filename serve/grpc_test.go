@@ -154,7 +154,8 @@ func TestConformanceGRPC(t *testing.T) {
 	if status != "0" || !bytes.Contains(stats, []byte("\x0a\x01m\x12\x011")) {
 		t.Errorf("%q", stats)
 	}
-	ok(grpcService+"RepositoryModelUnload", []byte("\x12\x01m"), "")
+	bad(grpcService+"RepositoryModelLoad", frame([]byte("\x12\x01m\x1a\x0c\x0a\x06config\x12\x02\x1a\x00")), "3", `parameters: "config" is not known`)
+	ok(grpcService+"RepositoryModelUnload", []byte("\x12\x01m\x1a\x17\x0a\x11unload_dependents\x12\x02\x08\x00"), "") // as clients of Triton send it
 	ok(grpcService+"ModelReady", []byte(name), "")
 	bad(infer, frame(req.AppendProto(nil)), "14", `model "m" is unloaded; load it first`)
 	ok(grpcService+"RepositoryModelLoad", []byte("\x12\x01m"), "")

@@ -501,3 +501,18 @@ func TestCheckQueries(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestControlParameters: what would be of no effect is refused, but for the parameter that clients of Triton always send.
+func TestControlParameters(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, ReloadEvery: -1, ModelControl: true}, "m")
+	for body, code := range map[string]int{
+		"": 200, " {} ": 200, `{"parameters":{}}`: 200, `{"parameters":{"unload_dependents":false},"id":"1"}`: 200,
+		`{"parameters":{"config":"{}"}}`: 400, `{"parameters":1}`: 400, `{"parameters":{},"parameters":{}}`: 400, "{}{}": 400, "x": 400, strings.Repeat(" ", 65<<10): 413,
+	} {
+		for _, verb := range []string{"load", "unload"} {
+			if w := ask(t, s, "POST", "/v2/repository/models/m/"+verb, body); w.Code != code {
+				t.Errorf("%s with %.60q: %d %s, want %d", verb, body, w.Code, w.Body, code)
+			}
+		}
+	}
+}

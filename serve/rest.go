@@ -329,14 +329,22 @@ func unread(r *http.Request, err error) error {
 	return fail(ErrRequest, "the body cannot be read: %v", err)
 }
 
-// restIndex answers POST /v2/repository/index.
-func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
+// smallBody reads the body of a request that needs none, or little.
+func smallBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
-		s.refuse(w, r, unread(r, err))
-		return
+		err = unread(r, err)
 	}
-	ready, err := oip.DecodeIndexJSON(body, s.opts.MaxDepth)
+	return body, err
+}
+
+// restIndex answers POST /v2/repository/index.
+func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
+	body, err := smallBody(w, r)
+	var ready bool
+	if err == nil {
+		ready, err = oip.DecodeIndexJSON(body, s.opts.MaxDepth)
+	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return
@@ -346,14 +354,17 @@ func (s *Server) restIndex(w http.ResponseWriter, r *http.Request) {
 
 // restControl answers POST /v2/repository/models/M/load and unload.
 func (s *Server) restControl(w http.ResponseWriter, r *http.Request) {
-	var err error
-	switch verb := r.PathValue("verb"); verb {
-	case "load":
-		err = s.control(r.Context(), r.PathValue("model"), true)
-	case "unload":
-		err = s.control(r.Context(), r.PathValue("model"), false)
-	default:
-		err = fail(ErrModel, "%s is not a path of this server; load and unload are", clip(r.URL.Path))
+	verb := r.PathValue("verb")
+	if verb != "load" && verb != "unload" {
+		s.refuse(w, r, fail(ErrModel, "%s is not a path of this server; load and unload are", clip(r.URL.Path)))
+		return
+	}
+	body, err := smallBody(w, r)
+	if err == nil {
+		err = oip.DecodeControlJSON(body, s.opts.MaxDepth)
+	}
+	if err == nil {
+		err = s.control(r.Context(), r.PathValue("model"), verb == "load")
 	}
 	s.reply(w, r, struct{}{}, err)
 }

@@ -53,6 +53,36 @@ func DecodeIndexJSON(body []byte, depth int) (ready bool, err error) {
 	return ready, nil
 }
 
+// DecodeControlJSON decodes a request of REST to load or unload a model, of objects nested so deeply. Blanks are one without parameters.
+func DecodeControlJSON(body []byte, depth int) error {
+	s := scanner{text: body, depth: depth}
+	if s.peek(); s.pos == len(body) {
+		return nil
+	}
+	var given givenKeys
+	err := s.object(func(key string) error {
+		if err := given.add(key); err != nil {
+			return err
+		}
+		if key != "parameters" {
+			return s.skip()
+		}
+		return s.object(func(key string) error {
+			if err := controlParam(key); err != nil {
+				return err
+			}
+			return s.skip()
+		})
+	})
+	if err == nil {
+		err = s.end()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMessage, err)
+	}
+	return nil
+}
+
 // requestDecoder fills a request from JSON.
 type requestDecoder struct {
 	scanner

@@ -346,10 +346,29 @@ func DecodeRepositoryRef(message []byte) (RepositoryRef, error) {
 		case 2:
 			return f.text(&r.Model, "model_name")
 		case 3:
-			return fmt.Errorf("parameters: none can be given here")
+			key := ""
+			err := f.message(func(g field) error {
+				if g.number == 1 {
+					return g.text(&key, "name")
+				}
+				return nil
+			})
+			if err != nil {
+				return fmt.Errorf("parameters: %w", err)
+			}
+			return controlParam(key)
 		}
 		return nil
 	})
+}
+
+// controlParam refuses a parameter of a request to load or unload a model, which would be of no effect. Clients of Triton always say
+// whether to unload what depends on the model: here none does.
+func controlParam(key string) error {
+	if key == "unload_dependents" {
+		return nil
+	}
+	return fmt.Errorf("parameters: %q is not known; a model is loaded as its file is", clip(key))
 }
 
 // DecodeRepositoryIndex decodes RepositoryIndex.
