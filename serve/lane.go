@@ -34,10 +34,11 @@ type job struct {
 	outputs [][]float64
 	answer  oip.Params
 	err     error
-	queued  time.Duration // until the first of its rows was taken
+	queued  time.Duration // from submit until the first of its rows was taken
 	compute time.Duration // of the batches that its rows were in
 
 	// Guarded by lane.mu.
+	since   time.Time
 	others  float64  // nanoseconds that batches of other models had taken when it was queued
 	next    int      // rows that batches have taken
 	left    int      // rows without an answer
@@ -115,7 +116,8 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	if err := l.room(v, j.rows.Rows); err != nil {
 		return err
 	}
-	l.arrive(v, time.Now())
+	j.since = time.Now()
+	l.arrive(v, j.since)
 	j.others = l.ran - v.account.ran
 	i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.version == v && q.jobs[0].query == j.query })
 	if i < 0 {
@@ -244,7 +246,7 @@ func (l *lane) form(q *queue, now time.Time) *batch {
 		}
 		n := min(j.rows.Rows-j.next, most-b.rows)
 		if j.next == 0 {
-			j.queued = now.Sub(j.seen)
+			j.queued = max(0, now.Sub(j.since))
 		}
 		b.pieces = append(b.pieces, piece{j, j.next, j.next + n})
 		j.running = append(j.running, b)

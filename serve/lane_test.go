@@ -70,6 +70,25 @@ func bubble(t *testing.T, o Options, f func(t *testing.T, s *Server, m *fakeMode
 	})
 }
 
+// TestTimeInQueue: the time that a request waited for a batch is not that in which its tensors were read.
+func TestTimeInQueue(t *testing.T) {
+	bubble(t, Options{MaxQueueDelay: 3 * time.Millisecond}, func(t *testing.T, s *Server, m *fakeModel) {
+		_, err := s.decodeAndInfer(t.Context(), "m", 100, func(oip.Reserve) (*oip.Request, error) {
+			time.Sleep(time.Millisecond)
+			return rowsRequest(1, 0), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.metrics.Reports("m")[0].Inference
+		for name, d := range map[string][2]uint64{"queue": {got.Queue.NS, 2e6}, "input": {got.Input.NS, 1e6}, "infer": {got.Infer.NS, 10e6}, "success": {got.Success.NS, 13e6}} {
+			if d[0] != d[1] {
+				t.Errorf("%s took %d ns, want %d", name, d[0], d[1])
+			}
+		}
+	})
+}
+
 // TestBatchDelay: a batch begins when its oldest request has waited for the delay, or
 // when it is full.
 func TestBatchDelay(t *testing.T) {
