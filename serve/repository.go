@@ -138,7 +138,9 @@ func (r *repository) acquire(ctx context.Context, name, number string) (*version
 		select {
 		case <-opening:
 		case <-ctx.Done():
-			err = fail(ErrLate, "model %q is still being loaded", name)
+			if err = ctx.Err(); !errors.Is(err, context.Canceled) { // else the client has left
+				err = fail(ErrLate, "model %q is still being loaded", name)
+			}
 		}
 		if r.mu.Lock(); err != nil {
 			return nil, err

@@ -166,6 +166,45 @@ func TestPassing(t *testing.T) {
 	}
 }
 
+// TestLeftWhileLoading: a client that leaves while its model is being loaded counts as one that has gone, and not as an answer
+// that came late.
+func TestLeftWhileLoading(t *testing.T) {
+	for _, tc := range []struct {
+		leaves bool
+		want   error
+		code   string
+	}{{true, context.Canceled, "499"}, {false, ErrLate, "504"}} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := make(chan struct{})
+			l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
+				<-gate
+				return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu"}
+			}}
+			path := filepath.Join(t.TempDir(), "m")
+			if err := os.WriteFile(path, []byte("m"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			s, err := New(Options{Loader: l, Models: []Source{{Name: "m", Path: path}}, ReloadEvery: -1, Timeout: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.leaves {
+				time.AfterFunc(time.Millisecond, cancel)
+			}
+			if _, err := s.send(ctx, rowsRequest(1, 0)); !errors.Is(err, tc.want) {
+				t.Errorf("%v, want %v", err, tc.want)
+			}
+			if text := s.metrics.Text(nil); !strings.Contains(text, `code="`+tc.code+`"} 1`) {
+				t.Errorf("want one %s:\n%.300s", tc.code, text)
+			}
+			close(gate)
+			s.Close()
+		})
+	}
+}
+
 // TestReloadWaits: a file that is being written in place is left alone until it rests.
 func TestReloadWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
