@@ -381,7 +381,7 @@ func (r *repository) unload(name string) error {
 		return &retryError{fail(ErrUnavailable, "model %q is being loaded; unload it afterwards", name), time.Second}
 	}
 	v := e.current
-	e.current, e.unused = nil, true
+	e.current, e.unused, e.err = nil, true, nil // what a newer file had wrong does not say why there is none
 	r.mu.Unlock()
 	if v != nil {
 		v.stats.Loaded(v.number, 0)

@@ -314,6 +314,23 @@ func TestMemoryRefuses(t *testing.T) {
 	})
 }
 
+// TestUnloadedReason: a model that was unloaded is said to be, also where a newer file could not be opened before.
+func TestUnloadedReason(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, ReloadEvery: -1, ModelControl: true}, "m")
+	renew(t, s, "m", "bad")
+	for _, step := range []struct {
+		verb, want string
+		code       int
+	}{{"load", "a newer version cannot be loaded: the file is damaged; get it again", 503}, {"unload", "unloaded", 200}, {"load", "the file is damaged; get it again", 503}} {
+		if w := ask(t, s, "POST", "/v2/repository/models/m/"+step.verb, ""); w.Code != step.code {
+			t.Error(step.verb, w.Code, w.Body)
+		}
+		if got := s.models.index(false)[0].Reason; got != step.want {
+			t.Errorf("after %s: %q, want %q", step.verb, got, step.want)
+		}
+	}
+}
+
 // TestMemoryKeeps: where a new version has no room beside the one that it replaces, no other model leaves for it.
 func TestMemoryKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
