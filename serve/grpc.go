@@ -62,8 +62,15 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx, cancel, err := grpcContext(r)
-	if err != nil {
+	infer := isInference(r)
+	refuse := func(err error) {
+		if infer {
+			s.count(err)
+		}
 		s.refuse(w, r, err)
+	}
+	if err != nil {
+		refuse(err)
 		return
 	}
 	defer cancel()
@@ -77,8 +84,7 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		err = s.enter()
 	}
 	if err != nil {
-		s.count(err)
-		s.refuse(w, r, err)
+		refuse(err)
 		return
 	}
 	defer s.leave()

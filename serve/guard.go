@@ -34,12 +34,20 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			err = fail(ErrToken, "send the header Authorization: Bearer with the server's token")
 		}
 		if err != nil {
-			s.count(err)
+			if isInference(r) {
+				s.count(err)
+			}
 			s.refuse(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isInference reports whether a request wants an answer of a model. Metrics count no others, whatever becomes of them.
+func isInference(r *http.Request) bool {
+	p := r.URL.Path
+	return r.Method == http.MethodPost && (p == grpcService+"ModelInfer" || strings.HasPrefix(p, "/v2/models/") && strings.HasSuffix(p, "/infer"))
 }
 
 // host checks the name by which the client reached the server.

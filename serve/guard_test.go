@@ -91,3 +91,26 @@ func TestCheckAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedCounts: metrics count the requests for answers of models that were refused at the door, and not those for the page, for
+// metrics or for what the server is.
+func TestRefusedCounts(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, Token: "s3cret"}, "m")
+	counted := func() int {
+		return strings.Count(s.metrics.Text(nil), `pce_inference_requests_total{model="",query="",code="401"} `)
+	}
+	for _, path := range []string{"/v2", "/metrics", "/favicon.ico", "/v2/models/m"} {
+		ask(t, s, "GET", path, "")
+	}
+	ask(t, s, "POST", "/v2/repository/index", "")
+	ask(t, s, "POST", grpcService+"ServerMetadata", string(frame(nil)), "Content-Type", "application/grpc")
+	if counted() != 0 {
+		t.Error(s.metrics.Text(nil))
+	}
+	ask(t, s, "POST", "/v2/models/m/infer", row)
+	ask(t, s, "POST", "/v2/models/m/versions/1/infer", row)
+	ask(t, s, "POST", grpcService+"ModelInfer", string(frame(nil)), "Content-Type", "application/grpc")
+	if !strings.Contains(s.metrics.Text(nil), `code="401"} 3`) {
+		t.Error(s.metrics.Text(nil))
+	}
+}
