@@ -100,12 +100,11 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	}
 	body.answered = true
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-5))
-	if more := int64(len(out)) - body.answer; more > 0 {
-		if err := s.reserve(more, body.reserved+body.answer); err != nil {
+	if infer {
+		if err := body.hold(len(out)); err != nil {
 			s.refuse(w, r, err)
 			return
 		}
-		body.answer += more
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")

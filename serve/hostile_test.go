@@ -36,8 +36,9 @@ func TestAnswersTakeMemory(t *testing.T) {
 	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxPending: 200_000, ReloadEvery: -1}, "m")
 	body := `{"parameters":{"query":"sample","n_samples":1000,"seed":1}}`
 	message := (&oip.Request{Model: "m", Params: oip.Params{"query": "sample", "n_samples": int64(1000), "seed": int64(1)}}).AppendProto(nil)
-	for _, grpc := range []bool{false, true} {
-		r := httptest.NewRequest("POST", "/v2/models/m/infer", strings.NewReader(body))
+	short := strings.Replace(body, "{", `{"outputs":[{"name":"samples","parameters":{"datatype":"INT16"}}],`, 1) // two bytes each, and five as text
+	for _, first := range []string{body, short, ""} {
+		r, grpc := httptest.NewRequest("POST", "/v2/models/m/infer", strings.NewReader(first)), first == ""
 		if grpc {
 			r = httptest.NewRequest("POST", grpcService+"ModelInfer", bytes.NewReader(frame(message)))
 			r.Header.Set("Content-Type", "application/grpc")

@@ -180,6 +180,10 @@ func (s *Server) restInfer(w http.ResponseWriter, r *http.Request) {
 		b, _ := req.Params["binary_data_output"].(bool)
 		return b
 	})
+	if err := body.hold(len(out)); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	if header < len(out) {
@@ -250,6 +254,20 @@ func (m *requestBody) done() {
 	if n := cap(m.bytes); m.answered && n > 0 && n <= mostSpare {
 		m.server.bodies.Put(&m.bytes)
 	}
+}
+
+// hold accounts for an answer of that many bytes until a slow client has read it. What was reserved for it before the model ran goes by
+// its datatypes, in which numbers may have fewer bytes than digits.
+func (m *requestBody) hold(bytes int) error {
+	more := int64(bytes) - m.answer
+	if more <= 0 {
+		return nil
+	}
+	if err := m.server.reserve(more, m.reserved+m.answer); err != nil {
+		return err
+	}
+	m.answer += more
+	return nil
 }
 
 // grow makes room for size bytes or more, and accounts for them.
