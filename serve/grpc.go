@@ -52,8 +52,9 @@ func percent(s string) string {
 	return b.String()
 }
 
-// grpcCall answers a unary call. The limits hold as for REST: bytes are reserved before the
-// body is read, and those of the answer before it is written. Failures after the headers of a
+// grpcCall answers a unary call. The limits hold as for REST: of inference, bytes are reserved before the
+// body is read, and those of the answer before it is written; other calls are small, and answered however much is asked, as those that
+// look at the server's health are. Failures after the headers of a
 // gRPC call are told in its status; a request that is not gRPC gets 415.
 func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 	if !isGRPC(r) {
@@ -61,7 +62,6 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "gRPC alone is spoken at this path", http.StatusUnsupportedMediaType)
 		return
 	}
-	ctx, cancel, err := grpcContext(r)
 	infer := isInference(r)
 	refuse := func(err error) {
 		if infer {
@@ -69,25 +69,33 @@ func (s *Server) grpcCall(w http.ResponseWriter, r *http.Request) {
 		}
 		s.refuse(w, r, err)
 	}
+	ctx, cancel, err := grpcContext(r)
 	if err != nil {
 		refuse(err)
 		return
 	}
 	defer cancel()
-	body, err := s.body(w, r)
+	body := &requestBody{server: s}
+	if infer {
+		body, err = s.body(w, r)
+	} else {
+		body.bytes, err = smallBody(w, r)
+	}
 	defer body.done()
 	var message []byte
 	if err == nil {
 		message, err = unframe(r, body.bytes)
 	}
-	if err == nil {
+	if err == nil && infer {
 		err = s.enter()
 	}
 	if err != nil {
 		refuse(err)
 		return
 	}
-	defer s.leave()
+	if infer {
+		defer s.leave()
+	}
 	out := make([]byte, 5, 512) // the frame's head
 	out, known, err := s.grpcAnswer(ctx, body, strings.TrimSuffix(r.URL.Path, r.PathValue("method")), r.PathValue("method"), message, out)
 	if !known {

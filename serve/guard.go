@@ -66,9 +66,13 @@ func (s *Server) host(r *http.Request) error {
 	return nil
 }
 
-// open reports whether a request needs no token: a health check, or a file of the page.
+// open reports whether a request needs no token: a health check of the server, or a file of the page.
 func open(r *http.Request) bool {
-	return page.Has(r.URL.Path) || r.URL.Path == "/v2/health/live" || r.URL.Path == "/v2/health/ready" || r.URL.Path == grpcHealth+"Check"
+	switch r.URL.Path {
+	case "/v2/health/live", "/v2/health/ready", grpcHealth + "Check", grpcService + "ServerLive", grpcService + "ServerReady":
+		return true
+	}
+	return page.Has(r.URL.Path)
 }
 
 // authorized compares tokens in a time that tells nothing of either.

@@ -23,6 +23,14 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
+	for path, code := range map[string]string{
+		grpcHealth + "Check": "0", grpcService + "ServerLive": "0", grpcService + "ServerReady": "0", grpcService + "ServerMetadata": "16", grpcService + "ModelReady": "16",
+	} {
+		w := ask(t, s, "POST", path, "\x00\x00\x00\x00\x00", "Content-Type", "application/grpc")
+		if got := w.Header().Get("Grpc-Status"); got != code {
+			t.Errorf("%s: %s, want %s", path, got, code)
+		}
+	}
 }
 
 func TestHost(t *testing.T) {

@@ -322,6 +322,7 @@ func TestQueueFull(t *testing.T) {
 		if w := ask429(t, s); w.Code != 429 || w.Header().Get("Retry-After") != "1" {
 			t.Error(w.Code, w.Body)
 		}
+		checkHealth(t, s)
 		s.leave()
 		if w := ask429(t, s); w.Code != 200 {
 			t.Error(w.Code, w.Body)
@@ -334,11 +335,30 @@ func TestQueueFull(t *testing.T) {
 		if w := ask429(t, s); w.Code != 429 {
 			t.Error(w.Code, w.Body)
 		}
+		checkHealth(t, s)
 		s.metrics.Pending.Add(-1990)
 		if w := ask429(t, s); w.Code != 200 {
 			t.Error(w.Code, w.Body)
 		}
 	})
+}
+
+// checkHealth sees that a server that refuses requests for want of room says all the same that it lives, in both protocols: who looks
+// after it would start it anew.
+func checkHealth(t *testing.T, s *Server) {
+	t.Helper()
+	if w := ask(t, s, "GET", "/v2/health/live", ""); w.Code != 200 {
+		t.Error(w.Code, w.Body)
+	}
+	for path, code := range map[string]string{grpcHealth + "Check": "0", grpcService + "ServerLive": "0", grpcService + "ServerReady": "0", grpcService + "ModelInfer": "8"} {
+		message := string(frame(rowsRequest(1, 0).AppendProto(nil)))
+		if path != grpcService+"ModelInfer" {
+			message = "\x00\x00\x00\x00\x00"
+		}
+		if w := ask(t, s, "POST", path, message, "Content-Type", "application/grpc"); w.Header().Get("Grpc-Status") != code {
+			t.Errorf("%s: %v, want code %s", path, w.Header(), code)
+		}
+	}
 }
 
 func ask429(t *testing.T, s *Server) *httptest.ResponseRecorder {
