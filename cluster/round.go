@@ -27,6 +27,7 @@ type round struct {
 	by       map[int]string            // shard → worker that holds it
 	requests map[int][]byte            // of queries that have no answer
 	tries    map[int]map[string]string // shard → worker → why it failed
+	last     map[int]string            // shard → the newest of its tries
 	suspects map[int][]string          // shard that a dead worker held → workers that died with it alone
 	slow     map[int]int               // shard → workers that were given up on it
 
@@ -51,7 +52,7 @@ type shardAnswer struct {
 func newRound(t task, first, end int) *round {
 	rd := &round{
 		task: t, first: first, end: end, results: map[int]shardResult{}, by: map[int]string{}, requests: map[int][]byte{},
-		tries: map[int]map[string]string{}, suspects: map[int][]string{}, slow: map[int]int{}, over: make(chan struct{}),
+		tries: map[int]map[string]string{}, last: map[int]string{}, suspects: map[int][]string{}, slow: map[int]int{}, over: make(chan struct{}),
 	}
 	for s := first; s < end; s++ {
 		rd.pending = append(rd.pending, s)
@@ -299,7 +300,7 @@ func (rd *round) note(shard int, worker, why string) {
 	if _, again := rd.tries[shard][worker]; again {
 		worker += " again"
 	}
-	rd.tries[shard][worker] = why
+	rd.tries[shard][worker], rd.last[shard] = why, worker
 }
 
 // blame notes a refusal for all shards that a worker's flows hold.
@@ -341,8 +342,7 @@ const (
 func (rd *round) dead() (letters []DeadLetter) {
 	for s := range rd.tries {
 		if len(rd.tries[s]) >= mostTries {
-			ids := slices.Sorted(maps.Keys(rd.tries[s]))
-			last := ids[len(ids)-1]
+			last := rd.last[s]
 			letters = append(letters, DeadLetter{Shard: s, Reason: fmt.Sprintf("failed %d times, last on %s: %s", mostTries, last, rd.tries[s][last])})
 		}
 	}

@@ -10,8 +10,9 @@ import (
 // with it, and not before.
 func TestDeadShards(t *testing.T) {
 	rd := newRound(task{}, 0, 6)
-	rd.tries[5] = map[string]string{"w1": "no rows"}
-	rd.tries[2] = map[string]string{"w1": "no rows", "w2": "no disk"}
+	rd.note(5, "w1", "no rows")
+	rd.note(2, "w2", "no rows")
+	rd.note(2, "w1", "no disk")
 	rd.suspects[1] = []string{"w1", "w2"}
 	rd.suspects[0] = []string{"w1", "w2", "w3"}
 	var shards []int
@@ -22,7 +23,7 @@ func TestDeadShards(t *testing.T) {
 	if !slices.Equal(shards, []int{0, 2}) {
 		t.Fatalf("shards %v are given up, want 0 and 2", shards)
 	}
-	if !strings.Contains(letters[0].Reason, "w1, w2, w3") || !strings.Contains(letters[1].Reason, "failed 2 times, last on w2: no disk") {
+	if !strings.Contains(letters[0].Reason, "w1, w2, w3") || !strings.Contains(letters[1].Reason, "failed 2 times, last on w1: no disk") {
 		t.Errorf("%+v", letters)
 	}
 }
