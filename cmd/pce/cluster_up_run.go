@@ -66,9 +66,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		return err
 	}
 	defer bus.Close()
-	if f.lease == 0 {
-		f.lease = bus.Lease()
-	}
+	f.lease = bus.Lease() // what the broker has, also where this key may not set another one
 	host, advertise := f.peerHost()
 	direct, err := peer.Listen(peer.Options{ID: id, Address: net.JoinHostPort(host, "0"), Advertise: advertise, Local: f.dir, Logger: log})
 	if err != nil {

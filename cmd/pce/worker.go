@@ -233,9 +233,9 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	if member.Host, err = os.Hostname(); err != nil {
 		member.Host = "unknown"
 	}
-	if f.lease == 0 {
-		f.lease = bus.Lease()
-	}
+	// What the broker has, also where another one was asked for that this key may not set: the records of a worker that speaks less
+	// often than that vanish while it lives.
+	f.lease = bus.Lease()
 	w, err := cluster.NewWorker(cluster.WorkerOptions{
 		ID: f.id, Bus: bus, Peers: []cluster.Peers{metered[0], metered[1]}, Loader: loader, Member: member, Dir: f.dir, Lease: f.lease, Log: log,
 	})
@@ -250,7 +250,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 		defer stop()
 		log.Info("health endpoint", "addr", at)
 	}
-	log.Info("worker started", "device", member.Device, "peers", direct.Endpoint().Address)
+	log.Info("worker started", "lease", f.lease, "device", member.Device, "peers", direct.Endpoint().Address)
 	if err := w.Run(ctx); err != nil {
 		return err
 	}

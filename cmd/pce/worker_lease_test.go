@@ -2,12 +2,52 @@ package main
 
 import (
 	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pce-engine/pce/cluster/natsbus"
 )
+
+// TestLeaseDenied starts a worker with another --lease than the broker has and a key that may not set it: it lives by the broker's, or
+// its record would vanish before it was written the next time.
+func TestLeaseDenied(t *testing.T) {
+	dir := t.TempDir()
+	seats, err := natsbus.NewSeats(filepath.Join(dir, "seats"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: filepath.Join(dir, "broker"), Seats: seats})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	coordinator, worker := seats[0], seats[2]
+	bus, err := natsbus.Connect(t.Context(), natsbus.Options{URLs: broker.URL(), Credentials: coordinator.File, Lease: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bus.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log, err := os.Create(filepath.Join(dir, "log")) // a connection may still write when the command has ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	args := []string{"worker", "--cluster", broker.URL(), "--credentials", worker.File, "--dir", filepath.Join(dir, "w"), "--device", "cpu", "--threads", "1", "--lease", "40s"}
+	code := Run(ctx, args, nil, strings.NewReader(""), io.Discard, io.MultiWriter(log, onLine{"worker started", cancel}))
+	if text := string(readFile(t, log.Name())); code != exitCheckpointed || !strings.Contains(text, `msg="worker started" worker=worker-000 lease=20s `) {
+		t.Errorf("it ends with %d, and says %s", code, text)
+	}
+}
 
 // TestLeaseLeftOut starts a worker and a coordinator without --lease on a broker for which another has set one: it stays as it is.
 func TestLeaseLeftOut(t *testing.T) {
