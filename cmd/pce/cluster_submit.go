@@ -151,6 +151,9 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 	if err != nil {
 		return nil, err
 	}
+	if _, err := j.Encode(bus.MaxPayload()); err != nil { // what the queue does not take is not worth an upload
+		return nil, err
+	}
 	runs, revision := bus.Bucket(cluster.RunsBucket), uint64(0)
 	defer func() {
 		if err == nil {

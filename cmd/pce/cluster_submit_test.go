@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,41 @@ var errRefused = errors.New("refused")
 func (q refusingQueue) Submit(context.Context, string, []byte) error {
 	q.first()
 	return errRefused
+}
+
+// sealedBus has blobs to which nothing should be added.
+type sealedBus struct {
+	cluster.Bus
+	t *testing.T
+}
+
+type sealedBlobs struct {
+	cluster.Blobs
+	t *testing.T
+}
+
+func (b sealedBus) Blobs() cluster.Blobs { return sealedBlobs{b.Bus.Blobs(), b.t} }
+
+func (b sealedBlobs) Put(context.Context, string, io.Reader, int64) error {
+	b.t.Error("a file is uploaded")
+	return nil
+}
+
+// TestEnqueueTooLarge: a job that is too large for the queue is refused before its files are uploaded, which may take hours.
+func TestEnqueueTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		j := &job.Job{Version: job.Version, ID: "r-1", Kind: kindTrain, Config: strings.Repeat("#", bus.MaxPayload())}
+		if _, err := j.AddFile(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := enqueue(t.Context(), sealedBus{bus, t}, j, configs.Default(), false); err == nil || !strings.Contains(err.Error(), "with its 1 files, and the queue takes") {
+			t.Errorf("%v, want that it is too large", err)
+		}
+	})
 }
 
 // TestEnqueueUndo submits a job in vain: its record and uploads are taken back, unless a
