@@ -154,6 +154,19 @@ func TestBodyEnds(t *testing.T) {
 	}
 }
 
+// TestTooLargeStream: a body that is too large ends the connection that it comes over, and in HTTP/2 its stream alone.
+func TestTooLargeStream(t *testing.T) {
+	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1, MaxBody: 100}, "m")
+	for major, want := range map[int]string{1: "close", 2: ""} {
+		r := httptest.NewRequest("POST", "/v2/models/m/infer", strings.NewReader(strings.Repeat(" ", 1000)))
+		r.ProtoMajor = major
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != 413 || w.Header().Get("Connection") != want {
+			t.Errorf("HTTP/%d: %d, Connection %q, want %q", major, w.Code, w.Header().Get("Connection"), want)
+		}
+	}
+}
+
 // TestTimesOfSuccess: times of tensors are those of requests that were answered.
 func TestTimesOfSuccess(t *testing.T) {
 	s := testServer(t, &fakeLoader{bytes: 1}, Options{MaxQueueDelay: -1}, "m")

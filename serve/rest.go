@@ -297,7 +297,9 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*requestBody, err
 		return m, fail(ErrRequest, "Content-Encoding %q; send the body as it is", clip(enc))
 	}
 	tooLarge := func() error {
-		w.Header().Set("Connection", "close") // the rest is not read
+		if r.ProtoMajor < 2 { // the rest is not read; of HTTP/2 only the stream ends, as its connection has other requests
+			w.Header().Set("Connection", "close")
+		}
 		return fail(ErrTooLarge, "the body has more than %d bytes; send fewer rows, or raise the server's limit", s.opts.MaxBody)
 	}
 	if r.ContentLength > s.opts.MaxBody {
