@@ -254,18 +254,25 @@ func (r *Reader) cell(b *dataset.Batch, row, v int, x float64, observed bool) er
 }
 
 // texts writes cells that are text, which are what they are in a file: a label, a number, or missing where they are empty,
-// one of the schema's marks or a customary one. A label may have blanks around it, so the text as it is comes first,
-// and a number may be another spelling of a label.
+// one of the schema's marks or a customary one. A mark of the schema is missing also where it is a label, as that of a circuit
+// which was trained with further marks; a customary one is not. A label may have blanks around it, so the text as it is comes
+// first, and a number may be another spelling of a label.
 func (r *Reader) texts(b *dataset.Batch, x *oip.Tensor, observed []byte) error {
 	for i, text := range x.Texts() {
 		if observed != nil && observed[i] == 0 {
 			continue
 		}
 		row, v := i/len(b.Columns), i%len(b.Columns)
-		labels := &r.labels[v]
+		labels, bare := &r.labels[v], trim(text)
 		code, ok := labels.texts[string(text)]
-		if !ok {
-			code, ok = labels.texts[string(trim(text))]
+		switch {
+		case r.missing[string(text)]:
+			continue
+		case ok:
+		case r.missing[string(bare)]:
+			continue
+		default:
+			code, ok = labels.texts[string(bare)]
 		}
 		if ok {
 			b.Columns[v].Codes.Set(row, code)

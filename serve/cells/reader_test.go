@@ -37,7 +37,7 @@ func texts(x ...string) (raw []byte) {
 // TestTexts: a cell that is text is what it is in a CSV file, or refused as there.
 func TestTexts(t *testing.T) {
 	s := testSchema()
-	s.Missing = []string{"-9"}
+	s.Missing = []string{"-9", "two words", "20"} // of which two are labels
 	s.Columns[2].Labels = []string{"low", "N/A", "two words"}
 	r := NewReader(s, nil)
 	show := func(b *dataset.Batch, v int) string {
