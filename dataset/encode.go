@@ -21,10 +21,7 @@ type labelCodes struct {
 }
 
 func newLabelCodes(c *Column) labelCodes {
-	l := labelCodes{texts: make(map[string]int, len(c.Labels))}
-	for code, label := range c.Labels {
-		l.texts[label] = code
-	}
+	l := labelCodes{texts: c.LabelCodes()}
 	if numbers := c.LabelNumbers(); numbers != nil {
 		l.numbers = make(map[float64]int, len(numbers))
 		for code, x := range numbers {

@@ -3,6 +3,7 @@ package dataset
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // LabelNumbers returns the numbers that the labels of a column spell, in the order
@@ -24,6 +25,33 @@ func (c *Column) LabelNumbers() []float64 {
 		numbers[code], seen[x] = x, true
 	}
 	return numbers
+}
+
+// LabelCodes returns the code of each label. Tables in text do not keep blanks around their cells, so that labels with some, as
+// other files have them, are found without these too: unless that is the text of another label, or marks a missing cell.
+func (c *Column) LabelCodes() map[string]int {
+	codes := make(map[string]int, len(c.Labels))
+	for code, label := range c.Labels {
+		codes[label] = code
+	}
+	bare, twice := map[string]int{}, map[string]bool{}
+	for code, label := range c.Labels {
+		text := strings.Trim(label, " \t")
+		if text == label || IsMark([]byte(text)) {
+			continue
+		}
+		if _, other := codes[text]; other {
+			continue
+		}
+		_, twice[text] = bare[text]
+		bare[text] = code
+	}
+	for text, code := range bare {
+		if !twice[text] {
+			codes[text] = code
+		}
+	}
+	return codes
 }
 
 // numberLabel is the label of a number that has no text: whole numbers are written as

@@ -45,6 +45,30 @@ func TestKeptCodes(t *testing.T) {
 	}
 }
 
+// TestBlanksAroundLabels finds labels with blanks around them, as Parquet files have them, in a table in text, which keeps none
+// around its cells, where no other label and no mark is meant.
+func TestBlanksAroundLabels(t *testing.T) {
+	labels := []string{" Private", "Self", " Self", " NA", "\ta b ", " twice", "twice ", " "}
+	s := &Schema{Columns: []Column{{Name: "work", Categories: len(labels), Labels: labels}}}
+	for cell, want := range map[string]string{
+		" Private": "0", "Private": "0", `" Private"`: "0", "Self": "1", " Self": "1", `" Self"`: "2", "NA": "-", " NA": "-", `" NA"`: "3", "a b": "4", `" twice"`: "5", `"twice "`: "6", `" "`: "7",
+	} {
+		src, err := Open(t.Context(), save(t, "a.csv", []byte("work\n"+cell+"\n")), Options{Schema: s})
+		if err != nil {
+			t.Errorf("%q: %v", cell, err)
+			continue
+		}
+		if got := strings.Fields(show(t, src)); got[len(got)-1] != want {
+			t.Errorf("%q is %s, want %s", cell, got[len(got)-1], want)
+		}
+	}
+	for _, cell := range []string{"twice", "private"} {
+		if _, err := Open(t.Context(), save(t, "a.csv", []byte("work\n"+cell+"\n")), Options{Schema: s}); err == nil || !strings.Contains(err.Error(), "is not a category") {
+			t.Errorf("%q: %v", cell, err)
+		}
+	}
+}
+
 // TestNumbersAreLabels wants a number of a file that does not write text to be the
 // category with that label, in inference and under a schema, and to be written as
 // that number again. Categories of other texts have their codes in such files.

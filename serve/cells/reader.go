@@ -50,10 +50,7 @@ func NewReader(s *dataset.Schema, check func(column int, x float64) error) *Read
 			r.labels[i] = r.labels[i-1]
 			continue
 		}
-		l := columnLabels{texts: make(map[string]int, len(c.Labels))}
-		for code, label := range c.Labels {
-			l.texts[label] = code
-		}
+		l := columnLabels{texts: c.LabelCodes()}
 		if numbers := c.LabelNumbers(); numbers != nil {
 			l.numbers = make(map[float64]int, len(numbers))
 			for code, x := range numbers {

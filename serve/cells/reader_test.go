@@ -38,7 +38,8 @@ func texts(x ...string) (raw []byte) {
 func TestTexts(t *testing.T) {
 	s := testSchema()
 	s.Missing = []string{"-9", "two words", "20"} // of which two are labels
-	s.Columns[2].Labels = []string{"low", "N/A", "two words"}
+	s.Columns[2].Labels = []string{"low", "N/A", "two words", " wide"}
+	s.Columns[2].Categories = 4
 	r := NewReader(s, nil)
 	show := func(b *dataset.Batch, v int) string {
 		c := &b.Columns[v]
@@ -68,7 +69,7 @@ func TestTexts(t *testing.T) {
 	kinds := map[string]int{}
 	for _, text := range []string{
 		"", " ", "NA", "?", "null", "N/A", "n/a", "NaN", " NA", "-9", " -9 ", "190", " 190", "190 ", " 1", "1_0", "0x1p3", "inf", "Infinity", "1e0", "+1", "-0", ".5", "1.5",
-		"3.4e38", "-6e38", "1e39", "1e999", "low", " low ", "two words", "Low", "10", "20", " 30", "40", "10.0", "1e1", "020", "+30", "1 0",
+		"3.4e38", "-6e38", "1e39", "1e999", "low", " low ", "two words", "wide", " wide", "Low", "10", "20", " 30", "40", "10.0", "1e1", "020", "+30", "1 0",
 	} {
 		for v := range s.Columns {
 			row := make([]string, len(s.Columns))
