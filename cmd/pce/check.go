@@ -227,7 +227,7 @@ func (a *app) check(ctx context.Context, f *queryFlags, expected string) (*check
 	var r *checkResult
 	var want []float64 // of all rows
 	scales := logScales(m.Graph, schema)
-	err = a.eachRows(ctx, f, schema, func(_ string, _ int64, b *dataset.Batch) error {
+	err = a.eachRows(ctx, f, f.groups(), schema, func(_ string, _ int64, b *dataset.Batch) error {
 		ll, err := evaluateRows(ctx, ev, scales, b)
 		if err != nil {
 			return err
@@ -335,23 +335,23 @@ func (a *app) openPaths(ctx context.Context, f *queryFlags, how run.How) (paths 
 	return paths, nil
 }
 
-// eachRows calls do with the rows of all paths of a command, in order, in batches as large as
-// rowsAtOnce says: the path, the number of the batch's first row there, from 1, and the batch.
+// eachRows calls do with the rows of groups of paths of a command, in order, in batches as large as
+// rowsAtOnce says: the paths of the group, the number of the batch's first row there, from 1, and the batch.
 // This is reused: do copies what it keeps. The first error, of reading or of do, ends it; no path
 // at all is a usage error.
-func (a *app) eachRows(ctx context.Context, f *queryFlags, s *dataset.Schema, do func(path string, first int64, b *dataset.Batch) error) error {
+func (a *app) eachRows(ctx context.Context, f *queryFlags, groups [][]string, s *dataset.Schema, do func(paths string, first int64, b *dataset.Batch) error) error {
 	if len(f.data) == 0 {
 		return usagef("no --data; give the rows to ask about")
 	}
 	b := &dataset.Batch{}
-	for _, path := range f.data {
-		r, err := a.reader(ctx, f, s, path)
+	for _, group := range groups {
+		r, err := a.reader(ctx, f, s, group)
 		if err != nil {
 			return err
 		}
 		for first := int64(1); err == nil; first += int64(b.Rows) {
 			if err = r.Read(ctx, b, rowsAtOnce(s)); err == nil {
-				err = do(path, first, b)
+				err = do(strings.Join(group, ", "), first, b)
 			}
 		}
 		if errors.Is(err, io.EOF) {

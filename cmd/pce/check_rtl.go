@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile/rtl"
@@ -34,7 +35,8 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 	var want, scales []float64
 	var rows [][]int
 	columns := logScales(m.Graph, schema)
-	err = a.eachRows(ctx, f, schema, func(path string, first int64, b *dataset.Batch) error {
+	alone := slices.Collect(slices.Chunk(f.data, 1)) // messages have the row of a file
+	err = a.eachRows(ctx, f, alone, schema, func(path string, first int64, b *dataset.Batch) error {
 		ll, err := evaluateRows(ctx, ev, columns, b)
 		if err != nil {
 			return err

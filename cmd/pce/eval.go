@@ -90,8 +90,21 @@ func noteUnchecked(w io.Writer, path string) {
 	tell(w, "note: %s is of an earlier version, without a checksum: damage to its parameters need not show", path)
 }
 
-// reader opens rows of a model, one path after another.
-func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema, path string) (dataset.Reader, error) {
+// groups are the paths of rows that are opened together, since data.text.max_bytes and the wish for one row at least are about
+// all files of a command. A builtin source is opened alone.
+func (f *queryFlags) groups() (groups [][]string) {
+	for _, path := range f.data {
+		if n := len(groups); n > 0 && !job.IsBuiltin(path) && !job.IsBuiltin(groups[n-1][0]) {
+			groups[n-1] = append(groups[n-1], path)
+			continue
+		}
+		groups = append(groups, []string{path})
+	}
+	return groups
+}
+
+// reader opens rows of a model, those of a group of paths.
+func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema, group []string) (dataset.Reader, error) {
 	cfg, err := a.loadRowsConfig(&f.config)
 	if err != nil {
 		return nil, err
@@ -101,11 +114,11 @@ func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema,
 		return nil, err
 	}
 	o.Soft = f.soft
-	paths, err := a.expandPaths(ctx, []string{path})
+	paths, err := a.expandPaths(ctx, group)
 	if err != nil {
 		return nil, err
 	}
-	return dataset.OpenReader(ctx, paths[0], o)
+	return dataset.OpenReaderAll(ctx, paths, o)
 }
 
 // eachBatch calls do with the rows of all paths of a command, in order, at most that many at a
@@ -116,8 +129,8 @@ func (a *app) eachBatch(ctx context.Context, f *queryFlags, m *pce.Model, most i
 		return usagef("no --data; give the rows to ask about")
 	}
 	b := &dataset.Batch{}
-	for _, path := range f.data {
-		r, err := a.reader(ctx, f, m.Schema(), path)
+	for _, group := range f.groups() {
+		r, err := a.reader(ctx, f, m.Schema(), group)
 		if err != nil {
 			return err
 		}

@@ -127,10 +127,11 @@ type pathReader struct {
 func (p *pathReader) read(ctx context.Context, s *dataset.Schema, most int) (*dataset.Batch, error) {
 	for {
 		if p.open == nil {
-			if p.next == len(p.f.data) {
+			groups := p.f.groups()
+			if p.next == len(groups) {
 				return nil, io.EOF
 			}
-			r, err := p.a.reader(ctx, p.f, s, p.f.data[p.next])
+			r, err := p.a.reader(ctx, p.f, s, groups[p.next])
 			if err != nil {
 				return nil, err
 			}

@@ -157,6 +157,45 @@ func TestCompareUnread(t *testing.T) {
 	}
 }
 
+// TestPathsTogether reads all paths of a command as one: data.text.max_bytes is a bound on all of them, as it is where a run is
+// tested, and one of them may have no rows.
+func TestPathsTogether(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"a.txt": strings.Repeat("abcab", 40), "b.txt": strings.Repeat("aabbc", 40),
+		"head.csv": "x,y\n", "rows.csv": "x,y\n0,1\n1,0\n2,1\n", "net.txt": "circuit 2\na = input x0 categorical categories=3 0.2 0.3 0.5\nb = input x1 bernoulli 0.5\np = product a b\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := []string{"--config", "preset:hmm-text", "--set", "model.latents=2", "--set", "data.train=a.txt", "--set", "data.valid=", "--set", "data.test=[a.txt, b.txt]",
+		"--set", "data.text={length: 5, max_bytes: 240}", "--set", "train.epochs=1"}
+	end := runJSON(t, append([]string{"train", "--out", "a"}, set...)...)
+	runJSON(t, append([]string{"train", "--out", "b", "--set", "seed=7"}, set...)...)
+	compared := runJSON(t, "runs", "compare", "a", "b")
+	if rows := number(t, compared, "rows"); rows != 48 || !(math.Abs(number(t, compared, "a_ll")-number(t, end, "test_ll")) < 1e-6) {
+		t.Errorf("compared %v rows of log-likelihood %v, trained with 48 test rows of %v", rows, compared["a_ll"], end["test_ll"])
+	}
+	for _, args := range [][]string{
+		{"eval", "--model", "a/model.safetensors"}, {"check", "a/model.safetensors"},
+	} {
+		if got := runJSON(t, append(args, "--config", "a/config.yaml", "--data", "a.txt", "--data", "b.txt")...); number(t, got, "rows") != 48 {
+			t.Errorf("%s of two files: %v", args[0], got)
+		}
+	}
+	for _, args := range [][]string{{"eval", "--model", "net.txt"}, {"check", "net.txt"}, {"prune", "--model", "net.txt", "--out", "out.safetensors"}} {
+		if got := runJSON(t, append(args, "--data", "head.csv", "--data", "rows.csv")...); number(t, got, "rows") != 3 {
+			t.Errorf("%s of a file without rows and another: %v", args[0], got)
+		}
+	}
+	got := runJSON(t, "eval", "--model", "net.txt", "--data", "rows.csv", "--data", "builtin:random?rows=2&vars=2&categories=2", "--data", "head.csv", "--data", "rows.csv")
+	if number(t, got, "rows") != 8 {
+		t.Errorf("files beside a builtin source: %v", got)
+	}
+	refused(t, exitData, "head.csv: has no rows", "eval", "--model", "net.txt", "--data", "head.csv")
+}
+
 // comparesLike trains runs a and b with a setting that differs, and holds runs compare to
 // the log-likelihoods of rows.
 func comparesLike(t *testing.T, set []string, a, b string) {
