@@ -239,7 +239,14 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 			return nil, err
 		}
 	}
-	b, err := a.blueprint(ctx, cfg, how)
+	var b *run.Blueprint
+	if inference {
+		s := structureOf(cfg)
+		s.How = how
+		b, err = run.Build(ctx, s, a.asked(&cfg.Data), compileOptions(&cfg.Compile))
+	} else {
+		b, err = a.blueprint(ctx, cfg, how)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +290,17 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		r.expect(costs)
 	}
 	return r, nil
+}
+
+// asked returns the rows of --data as queries of a model read them: a file may lack columns, and - is standard input.
+func (a *app) asked(d *configs.Data) run.Rows {
+	return func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
+		o, err := a.queryOptions(d, schema)
+		if err != nil {
+			return nil, err
+		}
+		return a.openAll(ctx, d.Train, o)
+	}
 }
 
 // meter asks the device for what it measures itself, and for the phases of some more

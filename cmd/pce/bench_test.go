@@ -163,6 +163,27 @@ func TestBenchCodeRows(t *testing.T) {
 	}
 }
 
+// TestBenchAsked measures a model on rows as queries read them: from standard input, or a file that lacks columns.
+func TestBenchAsked(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := "S SumNode(0.5*A, 0.5*B){\nA ProductNode(AX, AY){\nAX Bernoulli(x|p=0.2)\nAY Bernoulli(y|p=0.4)\n}\nB ProductNode(BX, BY){\nBX Bernoulli(x|p=0.6)\nBY Bernoulli(y|p=0.3)\n}\n}\n# x;y\n"
+	for path, s := range map[string]string{"net.spn": text, "rows.csv": "y\n0\n1\n"} {
+		if err := os.WriteFile(path, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"code", "tensor"} {
+		args := []string{"bench", "--model", "net.spn", "--path", path, "--steps", "2", "--batch", "10", "--data"}
+		code, out, stderr := do(t, "", append(args, "rows.csv")...)
+		if code != exitOK || !strings.Contains(stderr, `rows.csv: the header lacks "x"; they are missing in every row`) || !strings.Contains(out, "speed ") {
+			t.Errorf("%s, a file that lacks a column: exit %d, %s%s", path, code, out, stderr)
+		}
+		if code, out, stderr := do(t, "x,y\n0,1\n1,1\n", append(args, "-")...); code != exitOK || !strings.Contains(out, "speed ") {
+			t.Errorf("%s, standard input: exit %d, %s%s", path, code, out, stderr)
+		}
+	}
+}
+
 // ofNoise are the arguments of bench for a small circuit over 100 rows.
 var ofNoise = []string{"bench", "--config", "preset:hclt", "--set", "data.train=builtin:random?rows=100&vars=3&categories=2",
 	"--set", "data.image=[]", "--set", "data.valid=", "--set", "data.test=", "--set", "model.latents=2"}
