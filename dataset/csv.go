@@ -110,7 +110,22 @@ func (c *csvRecords) readFirst(header Header, opts *Options) error {
 	default:
 		c.pending, c.undecided = false, true
 	}
+	// Under the schema of training rows the file was read before, and this was said.
+	if (header == "" || header == HeaderAuto) && c.names == nil && (opts.Schema == nil || opts.Partial) && c.numbersColumns() {
+		opts.warn(c.path, "the first row counts the columns, as tables without names are written by some programs, and is read as a row; if it names the columns, set data.header to yes")
+	}
 	return nil
+}
+
+// numbersColumns reports whether the first row counts the columns, from 0 or from 1. A row of few cells may do so by chance.
+func (c *csvRecords) numbersColumns() bool {
+	for _, from := range []int{0, 1} {
+		at := from - 1
+		if len(c.head) > 3 && !slices.ContainsFunc(c.head, func(name string) bool { at++; return name != strconv.Itoa(at) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // decide settles whether the first row is a header.
@@ -171,7 +186,11 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 		}
 	}
 	if len(c.head) == len(s.Columns) && !slices.ContainsFunc(c.first, func(v Value) bool { return v.Kind == String }) {
-		return c.isNumberedHeader(s)
+		header := c.isNumberedHeader(s)
+		if !header && found == len(s.Columns) && len(head) == found && found > 2 { // of one or two columns it may well be a row
+			opts.warn(c.path, "the first row has the names of all columns in another order, and is read as a row, since they are numbers; if it names the columns, set data.header to yes")
+		}
+		return header
 	}
 	if named > 0 && found == named || found == len(c.head) && found < len(s.Columns) {
 		return true

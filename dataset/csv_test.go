@@ -72,6 +72,84 @@ func show(t testing.TB, src Source) string {
 	return strings.Join(out, " ")
 }
 
+// TestNamesThatAreNumbers warns of a first row that is read as a row, as it has numbers, and has the only text of a column of numbers.
+func TestNamesThatAreNumbers(t *testing.T) {
+	const warning = `: the first row has "age" above numbers, and numbers itself, so that it is read as a row; if it names the columns, set data.header to yes`
+	const years = "age,2019,2020\n30,1.5,2.5\n31,3.5,1.25\n"
+	for _, tt := range []struct {
+		in   string
+		opts Options
+		want string
+	}{
+		{years, Options{}, warning},
+		{years, Options{Header: HeaderAuto}, warning},
+		{years, Options{Header: HeaderYes}, ""},
+		{years, Options{Header: HeaderNo}, ""},
+		{years, Options{Types: map[string]Type{"1": {Labels: true}}}, ""},
+		{"age,pet\n30,cat\n31,dog\n", Options{}, ""},
+		{"age,1\n30,2\nold,3\n", Options{}, ""},
+		{"30,1\nold,2\n31,3\n", Options{}, ""},
+	} {
+		path, got := save(t, "a.csv", []byte(tt.in)), ""
+		tt.opts.Warn = func(w string) { got += strings.TrimPrefix(w, path) }
+		if _, err := Open(t.Context(), path, tt.opts); err != nil || got != tt.want {
+			t.Errorf("%q, header %q: %v, warned %q, want %q", tt.in, tt.opts.Header, err, got, tt.want)
+		}
+	}
+	const counted = ": the first row counts the columns, as tables without names are written by some programs, and is read as a row; if it names the columns, set data.header to yes"
+	for _, tt := range []struct {
+		in   string
+		opts Options
+		want string
+	}{
+		{"0,1,2,3\n5,5,5,5\n", Options{}, counted},
+		{"1,2,3,4\n5,x,5,5\n", Options{}, counted},
+		{"1,2,3,4\n5,5,5,5\n", Options{Header: HeaderYes}, ""},
+		{"1,2,3,4\n5,5,5,5\n", Options{Header: HeaderNo}, ""},
+		{"1,2,3,5\n5,5,5,5\n", Options{}, ""},
+		{"0,1,2\n5,5,5\n", Options{}, ""},
+		{"0,1,2,3\n5,5,5,5\n", Options{Schema: &Schema{Columns: make([]Column, 4)}, Partial: true}, counted},
+	} {
+		if tt.opts.Schema != nil {
+			for i := range tt.opts.Schema.Columns {
+				tt.opts.Schema.Columns[i].Kind = Continuous
+			}
+		}
+		path, got := save(t, "a.csv", []byte(tt.in)), ""
+		tt.opts.Warn = func(w string) { got += strings.TrimPrefix(w, path) }
+		if _, err := Open(t.Context(), path, tt.opts); err != nil || got != tt.want {
+			t.Errorf("%q, header %q: %v, warned %q, want %q", tt.in, tt.opts.Header, err, got, tt.want)
+		}
+	}
+	const moved = ": the first row has the names of all columns in another order, and is read as a row, since they are numbers; if it names the columns, set data.header to yes"
+	named := func(names ...string) *Schema {
+		s := &Schema{}
+		for _, name := range names {
+			s.Columns = append(s.Columns, Column{Name: name, Kind: Continuous})
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		in   string
+		opts Options
+		rows int
+		want string
+	}{
+		{"2,0,1\n7,8,9\n", Options{Schema: named("0", "1", "2")}, 2, moved},
+		{"2,0,1\n7,8,9\n", Options{Schema: named("0", "1", "2"), Header: HeaderYes}, 1, ""},
+		{"0,1,2\n7,8,9\n", Options{Schema: named("0", "1", "2")}, 1, ""},
+		{"2,0,0\n7,8,9\n", Options{Schema: named("0", "1", "2")}, 2, ""},
+		{"1,0\n7,8\n", Options{Schema: named("0", "1")}, 2, ""},
+	} {
+		path, got := save(t, "a.csv", []byte(tt.in)), ""
+		tt.opts.Warn = func(w string) { got += strings.TrimPrefix(w, path) }
+		src, err := Open(t.Context(), path, tt.opts)
+		if err != nil || src.Rows() != tt.rows || got != tt.want {
+			t.Errorf("%q, header %q: %v, warned %q, want %q and %d rows", tt.in, tt.opts.Header, err, got, tt.want, tt.rows)
+		}
+	}
+}
+
 func TestCSV(t *testing.T) {
 	label, real := Type{Labels: true}, Type{Kind: Continuous}
 	for _, tt := range []struct {

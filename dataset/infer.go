@@ -168,6 +168,21 @@ func (f *inference) looksLikeHeader(first []Value) bool {
 	return !again
 }
 
+// warnOfNames warns where the first row of a table in text was read as a row, since it has numbers, and yet may be the names of
+// columns, some of which are numbers such as years: above some of the columns, which are mixed, it has the only text.
+func (f *inference) warnOfNames(path string, mixed []int, opts *Options) {
+	c, ok := f.recs.(*csvRecords)
+	if !ok || c.names != nil || opts.Header == HeaderNo || opts.Header == HeaderYes {
+		return
+	}
+	for _, i := range mixed {
+		if v := &c.first[i]; v.Kind == String && len(f.columns[i].labels) == 1 {
+			opts.warn(path, "the first row has %s above numbers, and numbers itself, so that it is read as a row; if it names the columns, set data.header to yes", quote(v.Text))
+			return
+		}
+	}
+}
+
 // checkTypes reports a type that is set for a column that does not exist, or that has one by its name.
 func (f *inference) checkTypes(opts *Options) error {
 	names := make([]string, len(f.columns))

@@ -58,6 +58,7 @@ func inspect(ctx context.Context, file file, opts *Options) (*inspection, error)
 		return nil, err
 	}
 	if cols := f.mixed(); cols != nil {
+		f.warnOfNames(file.path, cols, opts)
 		return inspect(ctx, file, opts.withLabels(recs, cols))
 	}
 	s, err := f.schema(file.path, file.format.OneDomain)
