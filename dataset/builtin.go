@@ -81,8 +81,8 @@ func builtinHelp() string {
 
 // openBuiltin makes the table of a builtin source, such as builtin:digits/train. Under
 // opts.Schema, as queries of a model have it, the source must hold rows of that schema;
-// opts.Image reshapes rows to images. A source that is not registered gives an error that
-// lists those that are.
+// opts.Image reshapes rows to images. Cells with a mark of missing ones are missing, as in files. A source that is not
+// registered gives an error that lists those that are.
 func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error) {
 	name := strings.TrimPrefix(path, builtinPrefix)
 	if i := strings.IndexAny(name, "/?"); i >= 0 {
@@ -101,6 +101,13 @@ func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error
 		return nil, noSource(path)
 	}
 	if err != nil {
+		return nil, err
+	}
+	marks := opts.Missing
+	if opts.Schema != nil {
+		marks = slices.Concat(marks, opts.Schema.Missing)
+	}
+	if t, err = t.withMarks(ctx, marks, opts); err != nil {
 		return nil, err
 	}
 	if opts.Schema != nil {
@@ -123,6 +130,7 @@ func openBuiltin(ctx context.Context, path string, opts *Options) (Source, error
 		}
 		under.schema = &s
 	}
+	under.schema = under.schema.WithMarks(opts.Missing)
 	return &under, nil
 }
 

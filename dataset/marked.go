@@ -43,6 +43,65 @@ func MarkedNumbers(marks []string) (numbers map[float64]bool) {
 	return numbers
 }
 
+// withMarks returns t with its marked cells missing: numbers, and labels. Where no cell can be marked it returns t.
+func (t *Table) withMarks(ctx context.Context, marks []string, opts *Options) (*Table, error) {
+	numbers, some := MarkedNumbers(marks), false
+	r := &markedReader{Reader: NewReader(t), numbers: numbers, codes: make([]map[int]bool, len(t.schema.Columns))}
+	for i := range t.schema.Columns {
+		c := &t.schema.Columns[i]
+		r.codes[i] = c.markedCodes(marks, numbers)
+		some = some || len(r.codes[i]) > 0 || c.Kind == Continuous && numbers != nil
+	}
+	if !some {
+		return t, nil
+	}
+	return load(ctx, r, t.rows, opts)
+}
+
+// markedCodes returns the codes of a discrete column that mean a mark.
+func (c *Column) markedCodes(marks []string, numbers map[float64]bool) map[int]bool {
+	codes := map[int]bool{}
+	spelled := c.LabelNumbers()
+	for code, label := range c.Labels {
+		if slices.Contains(marks, label) || spelled != nil && numbers[spelled[code]] {
+			codes[code] = true
+		}
+	}
+	for x := range numbers {
+		if c.Labels == nil && x >= 0 && x < float64(c.Categories) && x == math.Trunc(x) {
+			codes[int(x)] = true
+		}
+	}
+	return codes
+}
+
+// markedReader makes the marked cells of a table missing.
+type markedReader struct {
+	Reader
+	numbers map[float64]bool
+	codes   []map[int]bool // by column
+}
+
+func (r *markedReader) Read(ctx context.Context, b *Batch, max int) error {
+	if err := r.Reader.Read(ctx, b, max); err != nil {
+		return err
+	}
+	for i := range b.Columns {
+		cells, column := &b.Columns[i], &r.Schema().Columns[i]
+		for n := range b.Rows {
+			switch {
+			case !cells.Discrete():
+				if v := cells.Values[n]; v == v && r.numbers[column.shortest(v)] {
+					cells.Values[n] = missingValue
+				}
+			case r.codes[i][cells.Codes.At(n)]:
+				cells.Codes.Set(n, Missing)
+			}
+		}
+	}
+	return nil
+}
+
 // markedRecords are records whose marked cells are missing: numbers, and texts.
 type markedRecords struct {
 	Records

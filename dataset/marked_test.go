@@ -2,9 +2,11 @@ package dataset
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +64,89 @@ func TestMarksOfNumbers(t *testing.T) {
 			t.Errorf("%v: %v (%d rows, %v), want NaN for marks", d, cells, n, err)
 		}
 		r.Close()
+	}
+}
+
+// TestMarksOfBuiltin wants the rows of a builtin source to be those of a file with the same numbers under marks: when these are
+// told, which the schema keeps, and under a schema that has them.
+func TestMarksOfBuiltin(t *testing.T) {
+	const path = "builtin:random?rows=20&vars=3&categories=4&seed=2"
+	plain, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	w, err := NewWriter(&text, "rows.csv", plain.Schema(), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := new(Batch)
+	if err := errors.Join(plain.Gather(t.Context(), b, span(0, 20)), w.Write(b), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file := save(t, "rows.csv", text.Bytes())
+	marked, err := Open(t.Context(), path, Options{Missing: []string{"0", "none"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := marked.Schema().Missing; !slices.Equal(got, []string{"0", "none"}) {
+		t.Errorf("the schema keeps the marks %v", got)
+	}
+	for _, opts := range []Options{{Missing: []string{"0", "none"}}, {Schema: marked.Schema()}} {
+		src, err := Open(t.Context(), path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := Open(t.Context(), file, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := show(t, src), show(t, want); got != want || !strings.Contains(got, "-,") {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestMarksOfTables wants marks in the labels and numbers of a table, and the same table where there are none.
+func TestMarksOfTables(t *testing.T) {
+	s := &Schema{Columns: []Column{
+		{Categories: 3, Labels: []string{"low", "none", "top"}}, {Categories: 2, Labels: []string{"1.0", "2"}}, {Kind: Continuous, Offset: 1, Scale: 2}, {Categories: 300},
+	}}
+	table, err := NewTable(s, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch(s, 3)
+	for n := range 3 {
+		b.Columns[0].Codes.Set(n, n)
+		b.Columns[1].Codes.Set(n, n%2)
+		b.Columns[2].Values[n] = s.Columns[2].Standard(float64(n))
+		b.Columns[3].Codes.Set(n, n)
+	}
+	if err := table.Append(b); err != nil {
+		t.Fatal(err)
+	}
+	marked, err := table.withMarks(t.Context(), []string{"none", "1"}, &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := marked.Gather(t.Context(), b, span(0, 3)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for n := range 3 {
+		for i := range b.Columns {
+			got = append(got, fmt.Sprint(b.Columns[i].IsMissing(n)))
+		}
+	}
+	if want := "false true false false true false true true false true false false"; strings.Join(got, " ") != want {
+		t.Errorf("missing cells %v, want %s", got, want)
+	}
+	if same, err := table.withMarks(t.Context(), []string{"500.5"}, &Options{}); err != nil || same == table {
+		t.Errorf("a column of numbers is looked at: %v", err)
+	}
+	if same, err := table.withMarks(t.Context(), []string{"what"}, &Options{}); err != nil || same != table {
+		t.Errorf("a mark that no cell has: another table, %v", err)
 	}
 }
 

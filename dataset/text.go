@@ -119,6 +119,9 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 		}
 	}
 	delete(counts, unknownToken)
+	for _, mark := range opts.Missing { // its cells are missing
+		delete(counts, mark)
+	}
 	byCount := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
@@ -220,6 +223,9 @@ func openText(s *Schema, opts *Options) (func(path string) (Reader, error), erro
 		return nil, badData("data", "is text, and the model's variables are not tokens; give a table of %d columns", len(s.Columns))
 	}
 	codes := newEncoder(&Schema{Columns: s.Columns[:1]}, false).labels[0].texts
+	for _, mark := range slices.Concat(opts.Missing, s.Missing) {
+		codes[mark] = Missing
+	}
 	left := opts.textLeft()
 	return func(path string) (Reader, error) {
 		t, err := openTokens(path, s.Unit, left, opts)

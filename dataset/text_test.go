@@ -62,6 +62,30 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestTextMarks reads tokens that are marks of missing cells as these, when they are told and under the schema that keeps them.
+func TestTextMarks(t *testing.T) {
+	for _, tt := range []struct {
+		in, mark, want string
+		text           Text
+	}{
+		{"ab_b_a", "_", ":<unk>|a|b :<unk>|a|b :<unk>|a|b 1,2,- 2,-,1", Text{Length: 3}},
+		{"to [gap] be to [gap] do", "[gap]", ":<unk>|to|be :<unk>|to|be :<unk>|to|be 1,-,2 1,-,0", Text{Length: 3, Unit: Word, Vocabulary: 3}},
+	} {
+		path := save(t, "a.txt", []byte(tt.in))
+		opts := Options{Text: tt.text, Missing: []string{tt.mark}}
+		for range 2 {
+			src, err := Open(t.Context(), path, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := show(t, src); got != tt.want {
+				t.Errorf("%q: %s, want %s", tt.in, got, tt.want)
+			}
+			opts = Options{Schema: src.Schema()}
+		}
+	}
+}
+
 func TestBadText(t *testing.T) {
 	table := &Schema{Columns: []Column{{Categories: 3}}}
 	for _, tt := range []struct {
