@@ -343,6 +343,35 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestWarnOfEmpty warns of columns that have no cell in any file, unless their type is set.
+func TestWarnOfEmpty(t *testing.T) {
+	first, second := "a,b,c,d\n1,?,,x\n2,NA,,y\n", "a,b,c,d\n0,,3,x\n"
+	const one, more = `"b" has no observed cell to learn from; set its type to skip to leave it out`,
+		`2 columns have no observed cell to learn from, the first is "b"; set their types to skip to leave them out`
+	for _, tt := range []struct {
+		files []string
+		opts  Options
+		want  string
+	}{
+		{[]string{first}, Options{}, more},
+		{[]string{first, second}, Options{}, one},
+		{[]string{second, first}, Options{Missing: []string{"x", "y"}}, more},
+		{[]string{first}, Options{Types: map[string]Type{"b": {Skip: true}, "c": {Kind: Continuous}}}, ``},
+		{[]string{second}, Options{}, one},
+		{[]string{"a,b\n0,1\n"}, Options{}, ``},
+	} {
+		var paths []string
+		for i, in := range tt.files {
+			paths = append(paths, save(t, fmt.Sprintf("%d.csv", i), []byte(in)))
+		}
+		got := ""
+		tt.opts.Warn = func(w string) { got += strings.TrimPrefix(w, strings.Join(paths, ", ")+": ") }
+		if _, err := OpenAll(t.Context(), paths, tt.opts); err != nil || got != tt.want {
+			t.Errorf("%q: %v, warned %q, want %q", tt.files, err, got, tt.want)
+		}
+	}
+}
+
 // TestSample wants a sample to keep its numbers, and to meet again what it keeps.
 func TestSample(t *testing.T) {
 	var s sample

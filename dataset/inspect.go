@@ -97,6 +97,7 @@ func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, 
 		return nil, err
 	}
 	all.warnOfKeys(opts)
+	all.warnOfEmpty(opts)
 	all.settleScales(opts)
 	return all, nil
 }
@@ -134,6 +135,24 @@ func (all *inspection) warnOfKeys(opts *Options) {
 			many = "nearly all"
 		}
 		opts.warn(all.path, "%s holds %d %s that are %s different; if they only name the rows, set its type to skip", s.ColumnName(i), t.cells, what, many)
+	}
+}
+
+// warnOfEmpty warns of columns without an observed cell and without a set type: training learns nothing of them, and what a model
+// says of them is where it started.
+func (all *inspection) warnOfEmpty(opts *Options) {
+	var empty []string
+	for i := range all.schema.Columns {
+		if t := &all.tallies[i]; t.cells == 0 && !t.set {
+			empty = append(empty, all.schema.ColumnName(i))
+		}
+	}
+	switch len(empty) {
+	case 0:
+	case 1:
+		opts.warn(all.path, "%s has no observed cell to learn from; set its type to skip to leave it out", empty[0])
+	default:
+		opts.warn(all.path, "%d columns have no observed cell to learn from, the first is %s; set their types to skip to leave them out", len(empty), empty[0])
 	}
 }
 
