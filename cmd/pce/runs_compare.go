@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"path/filepath"
 	"slices"
@@ -72,7 +72,7 @@ rows of the log-likelihood under A less that under B, and the standard error of 
 // compareRuns evaluates the models of two runs on the same rows, those of data or, if it is
 // empty, the test rows that both configs name. Each model reads the rows as its own config
 // says. Runs that read a different number of rows are a usage error, as rows could not be
-// paired, and so are those that read different numbers of missing cells, as a row would be likelier with fewer cells.
+// paired, and so are those that read other cells as missing, as a row would be likelier with fewer cells.
 func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string, on deviceFlags) (*comparison, error) {
 	if len(data) == 0 {
 		var err error
@@ -84,9 +84,10 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		return nil, usagef("--data -: both models read the rows, and standard input has them once; write them to a file")
 	}
 	var ll [2][]float64
-	var missing [2]int // cells
+	var missing [2]missingCells
+	seed := maphash.MakeSeed()
 	var first *dataset.Schema
-	var unread []string // columns of the first
+	var unread []int // columns of the first
 	for i, dir := range []string{dirA, dirB} {
 		f := queryFlags{run: on, model: filepath.Join(dir, run.ModelFile), data: data}
 		if isFile(dir, run.ConfigFile) {
@@ -97,14 +98,21 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 			return nil, err
 		}
 		if first == nil {
-			first, unread = m.Schema(), unreadColumns(m)
+			first = m.Schema()
+			unread = unreadColumns(m, placesIn(first, first))
 		}
-		if what := cmp.Or(otherVariables(first, m.Schema()), readByOne(unread, unreadColumns(m))); what != "" {
+		places := placesIn(first, m.Schema())
+		what := otherVariables(first, m.Schema())
+		if what == "" { // so that they have as many columns
+			what = readByOne(first, unread, unreadColumns(m, places))
+		}
+		if what != "" {
 			err = usagef("%s and %s are models of other variables, and their log-likelihoods say nothing of one another: %s; compare models of the same columns", dirA, dirB, what)
 		} else {
 			err = a.eachBatch(ctx, &f, m, rowsAtOnce(m.Schema()), func(b *dataset.Batch) error {
 				of, err := m.LogLikelihoodBatch(ctx, b)
-				ll[i], missing[i] = append(ll[i], of...), missing[i]+missingCells(b)
+				missing[i].add(seed, b, places, len(ll[i]))
+				ll[i] = append(ll[i], of...)
 				return err
 			})
 		}
@@ -119,23 +127,43 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		return nil, usagef("%s reads %d rows and %s %d; give --data that both read alike", dirA, len(ll[0]), dirB, len(ll[1]))
 	}
 	if missing[0] != missing[1] {
-		return nil, usagef("of the cells %s reads %d as missing and %s %d, so their log-likelihoods are of other cells; train both with the same data.missing", dirA, missing[0], dirB, missing[1])
+		return nil, usagef("of the cells %s reads %d as missing and %s %d others, so their log-likelihoods are of other cells; train both with the same data.missing", dirA, missing[0].count, dirB, missing[1].count)
 	}
 	c := compareRows(ll[0], ll[1])
 	c.A, c.B = dirA, dirB
 	return c, nil
 }
 
-// missingCells counts those of a batch.
-func missingCells(b *dataset.Batch) (n int) {
+// missingCells are those that a run reads as missing: how many, and a sum of their hashes, which tells other ones from them.
+type missingCells struct {
+	count int
+	sum   uint64
+}
+
+// add adds those of a batch, the first row of which has that number. places are those of the columns in the first run's model.
+func (m *missingCells) add(seed maphash.Seed, b *dataset.Batch, places []int, first int) {
 	for i := range b.Columns {
 		for row := range b.Rows {
 			if b.Columns[i].IsMissing(row) {
-				n++
+				m.count, m.sum = m.count+1, m.sum+maphash.Comparable(seed, [2]int{first + row, places[i]})
 			}
 		}
 	}
-	return n
+}
+
+// placesIn returns the place of each column of s in another schema: that of its name or, where one of them has none, its own.
+func placesIn(other, s *dataset.Schema) []int {
+	named, places := map[string]int{}, make([]int, len(s.Columns))
+	for i := range other.Columns {
+		named[other.Columns[i].Name] = i
+	}
+	for i := range places {
+		var ok bool
+		if places[i], ok = named[s.Columns[i].Name]; !ok || s.Columns[i].Name == "" {
+			places[i] = i
+		}
+	}
+	return places
 }
 
 // otherVariables says what keeps log-likelihoods under two schemas from being compared: the number of
@@ -171,22 +199,22 @@ func otherVariables(a, b *dataset.Schema) string {
 	return ""
 }
 
-// unreadColumns names the columns of which a model says nothing, since its circuit has no leaf of them.
-func unreadColumns(m *pce.Model) (names []string) {
+// unreadColumns returns the columns of which a model says nothing, since its circuit has no leaf of them, by the places that columns have.
+func unreadColumns(m *pce.Model, places []int) (unread []int) {
 	for v, codes := range circuit.RootDomains(m.Graph()) {
 		if codes < 0 {
-			names = append(names, m.Schema().ColumnName(v))
+			unread = append(unread, places[v])
 		}
 	}
-	return names
+	return unread
 }
 
-// readByOne says which column one of two models reads alone, of the columns that each does not read; "" if there is none. Cells of
+// readByOne says which column of a schema one of two models reads alone, of those that each does not read; "" if there is none. Cells of
 // the column would count under that model alone.
-func readByOne(a, b []string) string {
-	for _, name := range slices.Concat(a, b) {
-		if !slices.Contains(a, name) || !slices.Contains(b, name) {
-			return "one of them alone has leaves of " + name
+func readByOne(s *dataset.Schema, a, b []int) string {
+	for _, v := range slices.Concat(a, b) {
+		if !slices.Contains(a, v) || !slices.Contains(b, v) {
+			return "one of them alone has leaves of " + s.ColumnName(v)
 		}
 	}
 	return ""

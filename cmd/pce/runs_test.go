@@ -127,6 +127,10 @@ func TestCompareMissing(t *testing.T) {
 			"--set", "model.latents=2", "--set", "train.epochs=1", "--set", "model.leaf.type=gaussian", "--set", "data.missing="+marks)
 	}
 	refused(t, exitUsage, "of the cells a reads 0 as missing and b 2", "runs", "compare", "a", "b", "--data", "a.csv")
+	if err := os.WriteFile("as-many.csv", []byte("x,y\n0.5,1\n-9,2\n1.5,-8\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitUsage, "of the cells b reads 1 as missing and c 1 others", "runs", "compare", "b", "c", "--data", "as-many.csv")
 	if got := runJSON(t, "runs", "compare", "a", "c", "--data", "a.csv"); number(t, got, "rows") != 4 {
 		t.Errorf("marks that the rows do not have: %v", got)
 	}
@@ -137,15 +141,16 @@ func TestCompareMissing(t *testing.T) {
 func TestCompareUnread(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for path, text := range map[string]string{
-		"rows.csv": "a,b\n0,1.5\n1,2.5\n1,0.5\n",
-		"both.txt": "circuit 2\na = input x0 bernoulli\nb = input x1 gaussian min_sigma=0.01\np = product a b\n",
-		"one.txt":  "circuit 2\na = input x0 bernoulli\nroot a\n",
+		"rows.csv":  "a,b\n0,1.5\n1,2.5\n1,0.5\n",
+		"both.txt":  "circuit 2\na = input x0 bernoulli\nb = input x1 gaussian min_sigma=0.01\np = product a b\n",
+		"one.txt":   "circuit 2\na = input x0 bernoulli\nroot a\n",
+		"named.txt": "A Bernoulli(a|p=0.5)\n# a;b\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"both", "one"} {
+	for _, name := range []string{"both", "one", "named"} {
 		runJSON(t, "train", "--out", name, "--config", "preset:hclt", "--set", "model.structure=file", "--set", "model.file="+name+".txt", "--set", "data.train=rows.csv",
 			"--set", "data.valid=", "--set", "data.test=", "--set", "data.image=[]", "--set", "train.epochs=1", "--set", "train.samples=0")
 	}
@@ -154,6 +159,11 @@ func TestCompareUnread(t *testing.T) {
 	}
 	if got := runJSON(t, "runs", "compare", "one", "one", "--data", "rows.csv"); number(t, got, "rows") != 3 || number(t, got, "difference") != 0 {
 		t.Errorf("circuits that both lack a column: %v", got)
+	}
+	for _, dirs := range [][]string{{"named", "one"}, {"one", "named"}} { // of which one has no names
+		if got := runJSON(t, "runs", "compare", dirs[0], dirs[1], "--data", "rows.csv"); number(t, got, "rows") != 3 {
+			t.Errorf("circuits that both lack a column, with and without names: %v", got)
+		}
 	}
 }
 
