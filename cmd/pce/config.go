@@ -24,6 +24,15 @@ func (f *configFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.set, "set", nil, "key=value, such as train.epochs=20; repeatable")
 }
 
+// keys are those that --set names.
+func (f *configFlags) keys() (keys []string) {
+	for _, s := range f.set {
+		key, _, _ := strings.Cut(s, "=")
+		keys = append(keys, strings.TrimSpace(key))
+	}
+	return keys
+}
+
 // loadConfig puts the config together and says on stderr what has no effect.
 func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 	if len(f.files) == 0 {

@@ -77,13 +77,26 @@ func (a *app) loadRowsConfig(flags *configFlags) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range flags.set {
-		key, _, _ := strings.Cut(s, "=")
-		if section, _, _ := strings.Cut(strings.TrimSpace(key), "."); section != "data" {
-			return nil, usagef("--set %s: only the section data says how rows are read; leave it out", strings.TrimSpace(key))
+	for _, key := range flags.keys() {
+		if section, _, _ := strings.Cut(key, "."); section != "data" {
+			return nil, usagef("--set %s: only the section data says how rows are read; leave it out", key)
 		}
 	}
 	return cfg, nil
+}
+
+// splitKeys are the keys of the section data that say what is trained on, not how the rows of a model are read: which these are and
+// what they look like is said by a flag and by the model.
+var splitKeys = []string{"data.train", "data.valid", "data.test", "data.expected", "data.image", "data.text.length", "data.text.vocabulary"}
+
+// loadAskedConfig is loadRowsConfig for commands that ask a model about rows: keys that only training reads are refused, too.
+func (a *app) loadAskedConfig(flags *configFlags) (*configs.Config, error) {
+	for _, key := range flags.keys() {
+		if slices.Contains(splitKeys, key) {
+			return nil, usagef("--set %s: rows of a model are those of a flag, and look as the model says; leave it out", key)
+		}
+	}
+	return a.loadRowsConfig(flags)
 }
 
 // dataSampleCommand makes the command pce data sample, which prints the first rows of data as

@@ -106,7 +106,7 @@ func (f *queryFlags) groups() (groups [][]string) {
 
 // reader opens rows of a model, those of a group of paths.
 func (a *app) reader(ctx context.Context, f *queryFlags, schema *dataset.Schema, group []string) (dataset.Reader, error) {
-	cfg, err := a.loadRowsConfig(&f.config)
+	cfg, err := a.loadAskedConfig(&f.config)
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func checkRows(f *forest.Forest) error {
 
 // numberOptions says how the rows of a forest are read, by the config of the flags.
 func (a *app) numberOptions(config *configFlags) (dataset.Options, error) {
-	cfg, err := a.loadRowsConfig(config)
+	cfg, err := a.loadAskedConfig(config)
 	if err != nil {
 		return dataset.Options{}, err
 	}

@@ -156,7 +156,7 @@ func (c *completionWriter) Close() error {
 // evidence opens rows whose missing cells a query fills. What their files say in the others
 // is kept, as it is written again.
 func (a *app) evidence(ctx context.Context, f *queryFlags, paths []string, schema *dataset.Schema) (dataset.Source, error) {
-	cfg, err := a.loadRowsConfig(&f.config)
+	cfg, err := a.loadAskedConfig(&f.config)
 	if err != nil {
 		return nil, err
 	}
