@@ -84,9 +84,10 @@ func (w *Writer) Write(row []float64) error {
 // Close writes what the writer still holds. It does not close what it writes to.
 func (w *Writer) Close() error { return w.to.Flush() }
 
-// QuoteLabel returns a label as a cell of CSV: in quotes where it needs them.
+// QuoteLabel returns a label as a cell of CSV: in quotes where it would be read as something else. Readers drop blanks around a
+// cell and lines without one, and take a file whose rows are cut evenly by semicolons or tabs for a table with these.
 func QuoteLabel(s string) string {
-	if strings.ContainsAny(s, ",\"\r\n") {
+	if s == "" || strings.ContainsAny(s, ",;\t\"\r\n") || strings.TrimSpace(s) != s {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}
 	return s

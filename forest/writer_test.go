@@ -25,6 +25,9 @@ func TestWriter(t *testing.T) {
 		{Forest{Classes: 2}, Class, []float64{1}, "1"},
 		{Forest{Classes: 2, Labels: []string{"dry", `a "wet", day`}}, Class, []float64{1}, `"a ""wet"", day"`},
 		{Forest{Classes: 2, Labels: []string{"dry", "wet"}}, Prediction, []float64{1}, "1"},
+		{Forest{Classes: 2, Labels: []string{"dry", "wet; cold"}}, Class, []float64{1}, `"wet; cold"`},
+		{Forest{Classes: 2, Labels: []string{"dry", " wet"}}, Class, []float64{1}, `" wet"`},
+		{Forest{Classes: 2, Labels: []string{"dry", ""}}, Class, []float64{1}, `""`},
 	} {
 		var out strings.Builder
 		w := NewWriter(&out, &c.forest, c.what)
