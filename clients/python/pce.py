@@ -347,12 +347,17 @@ def _unmasked(value):
     return value.filled({"b": False, "S": b"", "U": "", "O": None}.get(value.dtype.kind, np.nan))
 
 
+def _missing(cell):
+    """Whether an object is a missing cell: None, NaN, or pandas.NA, of which it cannot be asked whether it equals itself."""
+    return cell is None or type(cell).__name__ == "NAType" or cell != cell
+
+
 def _encode(name, value):
     """The datatype of an array and its bytes, little-endian and row-major."""
     if value.dtype.kind in "OSU":
         raw = bytearray()
         for cell in value.flat:
-            text = cell if isinstance(cell, bytes) else b"" if cell is None or cell != cell else str(cell).encode()
+            text = cell if isinstance(cell, bytes) else b"" if _missing(cell) else str(cell).encode()
             raw += len(text).to_bytes(4, "little") + text
         return "BYTES", raw
     datatype = _datatype(name, value.dtype, "convert to a bool, integer, float or text dtype")

@@ -58,6 +58,16 @@ def run(*args, stdin=""):
     return done.stdout
 
 
+class NAType:
+    """Compares as pandas.NA does: the answer is neither true nor false."""
+
+    def __ne__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
 def text(rows):
     return "".join(",".join("" if np.isnan(x) else str(int(x)) for x in row) + "\n" for row in np.asarray(rows, float))
 
@@ -112,6 +122,7 @@ class TestServer(unittest.TestCase):
             "observed": self.client.log_prob("m", np.where(seen, ROWS, 1).astype(np.int8), seen),
             "texts": self.client.log_prob("m", np.array([["" if np.isnan(x) else str(int(x)) for x in r] for r in ROWS])),
             "objects": self.client.log_prob("m", np.array([[None if np.isnan(x) else int(x) for x in r] for r in ROWS], object)),
+            "pandas.NA": self.client.log_prob("m", np.array([[NAType() if np.isnan(x) else int(x) for x in r] for r in ROWS], object)),
         }.items():
             with self.subTest(name):
                 self.assertEqual(got.dtype, np.float64)
