@@ -56,11 +56,7 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 // A link is followed, permissions of an old file are kept, and a device is written directly.
 // After an error nothing is left but a temporary that could not be removed.
 func write(path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
-	target, err := follow(path)
-	if err != nil {
-		return failed("create", path, err)
-	}
-	info, err := os.Stat(target)
+	info, err := os.Stat(path) // before links are followed: /dev/stdout and /dev/fd/63 of a pipe lead to names that no folder has
 	switch {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("atomicfile: %s: %w; name a file in it", path, syscall.EISDIR)
@@ -68,6 +64,10 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 		return writeDevice(path, fill)
 	case err == nil:
 		perm = info.Mode().Perm()
+	}
+	target, err := follow(path)
+	if err != nil {
+		return failed("create", path, err)
 	}
 	dir := filepath.Dir(target)
 	// A temporary that cannot be removed does no harm.
@@ -207,7 +207,8 @@ func failed(action, path string, err error) error {
 		err = le.Err
 	}
 	cure := "check the path and its permissions"
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		cure = "free space or choose another disk, the old file is unchanged"
 	}
 	return fmt.Errorf("atomicfile: %s %s: %w; %s", action, path, err, cure)

@@ -166,6 +166,27 @@ func TestPipesAreWrittenDirectly(t *testing.T) {
 	}
 }
 
+// TestOpenPipes writes to a pipe by the name that a shell gives one that is open, which is a link to no file.
+func TestOpenPipes(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	path := fmt.Sprintf("/dev/fd/%d", w.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("open files have no names here: %v", err)
+	}
+	if err := Write(path, 0o644, say("hello")); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != "hello" {
+		t.Errorf("the pipe gave %q, %v, want hello", got, err)
+	}
+}
+
 func TestSymlinkStays(t *testing.T) {
 	dir, disk := t.TempDir(), t.TempDir()
 	if err := Write(filepath.Join(disk, "big"), 0o644, say("old")); err != nil {
