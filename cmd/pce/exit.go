@@ -133,6 +133,7 @@ var exitCodes = []struct {
 	{cluster.ErrJob, exitData},       // a class above says more
 	{serve.ErrUnavailable, exitData}, // likewise
 	{cluster.ErrCluster, exitCluster},
+	{syscall.EPIPE, exitData}, // of an output whose reader has ended
 }
 
 func exitCode(err error) int {

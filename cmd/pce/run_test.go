@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
@@ -43,6 +44,8 @@ func TestExitCodes(t *testing.T) {
 		{kernels.ErrMemory, 4},
 		{&exec.Error{Name: "go", Err: exec.ErrNotFound}, 4},
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, 4},
+		{&fs.PathError{Op: "write", Path: "x", Err: syscall.EPIPE}, 3},
+		{fmt.Errorf("%w: %w", cluster.ErrUnreachable, syscall.EPIPE), 5},
 		{fmt.Errorf("%w: %w", em.ErrStopped, context.Canceled), 75},
 		{em.ErrOptions, 2},
 		{em.ErrCheckpoint, 3},

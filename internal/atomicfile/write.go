@@ -210,6 +210,8 @@ func failed(action, path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		cure = "free space or choose another disk, the old file is unchanged"
+	case errors.Is(err, syscall.EPIPE):
+		cure = "what reads the pipe has ended before all was written"
 	}
 	return fmt.Errorf("atomicfile: %s %s: %w; %s", action, path, err, cure)
 }

@@ -185,6 +185,10 @@ func TestOpenPipes(t *testing.T) {
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != "hello" {
 		t.Errorf("the pipe gave %q, %v, want hello", got, err)
 	}
+	r.Close()
+	if err := Write(path, 0o644, say("hello")); !errors.Is(err, syscall.EPIPE) || !strings.Contains(err.Error(), "what reads the pipe has ended") {
+		t.Errorf("without a reader: %v", err)
+	}
 }
 
 func TestSymlinkStays(t *testing.T) {
