@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/kernels/device"
 	"github.com/pce-engine/pce/report"
 	"github.com/pce-engine/pce/run"
 )
@@ -60,7 +61,16 @@ func filesOfRun(dir string) []string {
 // may replace. What the run lacks is listed on stderr; that is not an error. It prints the
 // path that it wrote.
 func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outputFlags, asJSON bool) error {
+	if err := on.check(); err != nil {
+		return err
+	}
+	if _, err := device.Find(on.device); err != nil { // which would be told as something that the run lacks
+		return err
+	}
 	path := out.path
+	if path == "-" && asJSON {
+		return usagef("--json and --out - both write to stdout; name a file")
+	}
 	if path == "" {
 		path = filepath.Join(dir, reportFile)
 	} else if err := a.checkOutput(ctx, out, filesOfRun(dir)...); err != nil {

@@ -96,6 +96,28 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestReportRefuses: flags that cannot work are refused, and not told as parts that a run lacks.
+func TestReportRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(run.ConfigFile, []byte("name: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "--threads -1: want 0 to", []string{"--threads", "-1"}},
+		{exitMachine, `no device "card"`, []string{"--device", "card"}},
+		{exitUsage, "--json and --out - both write to stdout", []string{"--json", "--out", "-"}},
+	} {
+		refused(t, tc.code, tc.want, append([]string{"report", "."}, tc.args...)...)
+	}
+	if _, err := os.Stat(reportFile); err == nil {
+		t.Error("a report was written")
+	}
+}
+
 // TestReportOfBreaks: the report of a network whose queries take code has the layers that it was trained with.
 func TestReportOfBreaks(t *testing.T) {
 	t.Chdir(t.TempDir())
