@@ -104,6 +104,8 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 		return usagef("no --data; give the rows to predict")
 	case f.density != "" && !f.margin:
 		return usagef("--density without --margin: the expected score is exact, and what a link or a class makes of it is not what is expected of them; add --margin")
+	case f.density != "" && (f.code.given() || !f.run.processor()):
+		return usagef("--density beside --schedule, --profile or --device: expected scores are sums over the leaves that a row may reach, without code and on the CPU; leave these out")
 	case strings.EqualFold(filepath.Ext(f.out.path), ".npy"):
 		return usagef("%s: predictions are written as they come, and a .npy file begins with their number; write .csv", f.out.path)
 	case slices.Contains([]string{".tsv", ".parquet", ".png", ".gz", ".idx"}, strings.ToLower(filepath.Ext(f.out.path))): // readers go by the name

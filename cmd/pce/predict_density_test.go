@@ -59,6 +59,8 @@ func TestPredictDensity(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "add --margin", []string{"--data", data, "--density", model}},
+		{exitUsage, "without code and on the CPU", []string{"--data", data, "--margin", "--density", model, "--schedule", "preset:padded"}},
+		{exitUsage, "without code and on the CPU", []string{"--data", data, "--margin", "--density", model, "--device", "emulator"}},
 		{exitUsage, "is a decision forest", []string{"--data", data, "--margin", "--density", forest}},
 		{exitData, "no such file", []string{"--data", data, "--margin", "--density", filepath.Join(dir, "none")}},
 		{exitData, "2, which is not a category", []string{"--data", other, "--margin", "--density", model}},

@@ -29,6 +29,9 @@ func (f *scheduleFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.profile, "profile", "", "for --schedule: how many rows visit each node, as pce forest profile writes it")
 }
 
+// given reports whether the flags ask for code under a schedule.
+func (f *scheduleFlags) given() bool { return f.file != "" || f.profile != "" }
+
 // maxScheduleText bounds files of schedules.
 const maxScheduleText = 1 << 20
 
