@@ -9,7 +9,10 @@ import (
 func TestEmptyFlags(t *testing.T) {
 	for _, command := range []string{
 		"query loglik --given", "query sample --given", "predict --margin --density", "predict --schedule", "predict --schedule x --profile",
-		"check none --expected", "check none --profile", "serve --schedule", "bench --schedule",
+		"check none --expected", "check none --profile", "serve --schedule", "bench --schedule", "check none --schedule",
+		"query loglik --data", "reduce run none --data", "reduce show none --emit", "compile none --emit", "check none --target", "bench --predict-card",
+		"train --cluster", "train --tensorboard", "cluster up --root", "cluster up --root . --root", "cluster up --keys", "cluster up --url-file",
+		"serve --token-file", "serve --tls-cert", "serve --tls-key x --tls-cert", "serve --tls-key", "forest tune none --represent",
 	} {
 		args := append(strings.Fields(command), "")
 		flag := args[len(args)-2]
