@@ -71,11 +71,12 @@ func (c *pathCheck) compare(row int, got, want, bound float64) {
 		return
 	}
 	d := math.Abs(got - want)
-	beyond := !(d <= bound)
+	beyond := !(d <= bound) || math.IsInf(d, 0) // the bound is infinite where want is
 	c.OK = c.OK && !beyond
 	if math.IsNaN(d) || math.IsInf(d, 0) { // JSON has neither
 		d = math.MaxFloat64
 	}
+	bound = min(bound, math.MaxFloat64)
 	if c.Row == 0 || beyond && !c.beyond || beyond == c.beyond && d > c.MaxError { // large errors have large bounds
 		c.MaxError, c.Row, c.Bound, c.beyond = d, row+1, bound, beyond
 	}

@@ -148,6 +148,20 @@ func TestCheckNamesRows(t *testing.T) {
 	}
 }
 
+// TestCheckFiniteOfImpossible: a likelihood of a row that is impossible is beyond every bound, also one that grows with what should be there,
+// and the report of it is JSON.
+func TestCheckFiniteOfImpossible(t *testing.T) {
+	p := pathCheck{OK: true}
+	want := math.Inf(-1)
+	p.compare(0, -5, want, tensorBound*math.Max(1, math.Abs(want)))
+	if p.OK || p.Row != 1 {
+		t.Errorf("%+v passes", p)
+	}
+	if _, err := json.Marshal(p); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCheckUnreadColumns: numbers in a column that the root does not read change no log-likelihood, whatever the scale of the column, on
 // no path and not in the reference.
 func TestCheckUnreadColumns(t *testing.T) {
