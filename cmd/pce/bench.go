@@ -98,6 +98,9 @@ func (a *app) benchCommand() *cobra.Command {
 				return err
 			}
 			if f.card != "" {
+				if err := onlyPredicts(cmd); err != nil {
+					return err
+				}
 				p, err := a.predict(cmd.Context(), &f)
 				if err != nil {
 					return err
@@ -146,6 +149,16 @@ func (a *app) benchCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.kernels, "kernels", false, "on a card, time every kernel of a training step too, or all those of code")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// onlyPredicts refuses flags that say how to measure beside --predict-card, which measures nothing.
+func onlyPredicts(cmd *cobra.Command) error {
+	for _, name := range []string{"schedule", "profile", "device", "threads", "warmup", "steps", "time", "kernels"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s says how to measure, and --predict-card models a step and measures nothing; leave one of them out", name)
+		}
+	}
+	return nil
 }
 
 // maxBatch is the largest train.batch_size of a config.

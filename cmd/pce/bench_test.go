@@ -250,6 +250,14 @@ func TestPredictAnemone(t *testing.T) {
 	}
 }
 
+// TestPredictMeasuresNothing: flags that say how to measure are refused where nothing is measured.
+func TestPredictMeasuresNothing(t *testing.T) {
+	for _, flag := range []string{"--schedule=none", "--profile=none", "--device=cpu", "--threads=1", "--warmup=1", "--steps=1", "--time=1s", "--kernels"} {
+		name, _, _ := strings.Cut(flag, "=")
+		refused(t, exitUsage, name+" says how to measure", "bench", "--predict-card", "h200", "--config", "preset:hclt", flag)
+	}
+}
+
 // TestPredictDiscriminative wants what bench refuses to measure to be refused by its model of a step, too.
 func TestPredictDiscriminative(t *testing.T) {
 	for _, args := range [][]string{{"--steps", "1"}, {"--predict-card", "h200"}} {
