@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func (a *app) infoCommand() *cobra.Command {
 				}
 				f, err := describeForest(args[0])
 				if f != nil && err == nil {
-					err = by.forest(args[0])
+					err = cmp.Or(by.forest(args[0]), forCircuits(cmd, args[0]))
 				}
 				switch {
 				case err != nil:
@@ -70,6 +71,16 @@ func (a *app) infoCommand() *cobra.Command {
 	by.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// forCircuits refuses flags that change nothing of what is said of a forest.
+func forCircuits(cmd *cobra.Command, forest string) error {
+	for _, name := range []string{"set", "device", "threads"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is for circuits; %s is a decision forest", name, forest)
+		}
+	}
+	return nil
 }
 
 // info describes a model file as queries run it, or a config's circuit as train

@@ -106,6 +106,18 @@ func TestInfoEscapes(t *testing.T) {
 	}
 }
 
+// TestInfoForestFlags: flags of circuits are refused for a forest, of which they change nothing.
+func TestInfoForestFlags(t *testing.T) {
+	forest := filepath.Join(t.TempDir(), "forest.json")
+	if err := os.WriteFile(forest, []byte(singleForest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--device=card", "--threads=1", "--set=compile.block_size=4"} {
+		name, _, _ := strings.Cut(flag, "=")
+		refused(t, exitUsage, name+" is for circuits", "info", forest, flag)
+	}
+}
+
 // TestStatsEscapes: the names of columns reach a terminal as text.
 func TestStatsEscapes(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "rows.csv")
