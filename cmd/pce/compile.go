@@ -96,6 +96,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				if cmd.Flags().Changed("arch") {
 					return usagef("--arch is for the kernels of a card; choose the chip with --device")
 				}
+				if cmd.Flags().Changed("set") {
+					return usagef("--set changes nothing of the hardware of %s; leave it out", args[0])
+				}
 				return a.compileRTL(&f, args[0])
 			}
 			if circuit && (f.target == formPTX || f.target == targetX86) && len(f.config.files) == 0 {
@@ -108,6 +111,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				}
 				if b != nil {
 					defer b.Close()
+					if cmd.Flags().Changed("set") {
+						return usagef("--set changes nothing of the code of %s; leave it out", args[0])
+					}
 					return a.compileCode(&f, b)
 				}
 			}
