@@ -34,7 +34,12 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 			code = exitInternal
 		}
 	}()
-	a := &app{args: args, env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{args: args, env: env, stdout: stdout, stderr: stderr}
+	in := &stdinReader{ctx: ctx, from: stdin}
+	defer in.close()
+	if stdin != nil {
+		a.stdin = in
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -47,6 +52,9 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !started { // cobra found the command line at fault
 		err = usagef("%s", explain(cmd, err))
+	}
+	if code := exitCode(err); in.cut.Load() && (code == exitInterrupted || code == exitData) { // not a fault of the rows that came
+		err = fmt.Errorf("standard input: %w", context.Canceled)
 	}
 	if _, full := own.WriteTo(stdout); err == nil {
 		err = full
