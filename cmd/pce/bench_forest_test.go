@@ -46,14 +46,14 @@ func TestBenchForest(t *testing.T) {
 			t.Errorf("%q: bench says %v threads compute, want %v", text, r["threads"], want)
 		}
 	}
-	args[2] = file("double.txt", doubleForest)
+	args[2], args[4] = file("double.txt", doubleForest), file("three.csv", "1,0,2\n,3,0\n")
 	for _, more := range [][]string{nil, {"--schedule", "preset:padded"}, {"--schedule", "preset:tahoe-direct", "--device", "emulator", "--kernels"}} {
-		wide := runJSON(t, append(args, append(more, "--data", file("three.csv", "1,0,2\n,3,0\n"))...)...)
+		wide := runJSON(t, append(args, more...)...)
 		if wide["cells"] != "float64" || number(t, wide, "rows_per_second") <= 0 {
 			t.Errorf("bench of a forest that compares float64, %v: %v", more, wide)
 		}
 	}
-	args[2] = model
+	args[2], args[4] = model, rows
 	r := runJSON(t, append(args, "--schedule", "preset:tahoe-direct", "--device", "emulator", "--kernels")...)
 	if r["cells"] != "float32" {
 		t.Errorf("bench of a forest that compares float32: %v", r)

@@ -127,6 +127,7 @@ func (a *app) root() *cobra.Command {
 	}
 	modelArguments(root)
 	refuseEmpty(root)
+	refuseTwice(root)
 	return root
 }
 
