@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,24 @@ func readURLFile(name string) (urlFile, error) {
 		u.ca = lines[2]
 	}
 	return u, nil
+}
+
+// removeURLFile removes what an earlier cluster wrote, or an empty file, and refuses all else: another file would be lost, and so would be
+// the name of a device.
+func removeURLFile(name string) error {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	ours := err == nil && info.Mode().IsRegular()
+	if ours && info.Size() > 0 {
+		u, err := readURLFile(name)
+		ours = err == nil && (strings.HasPrefix(u.url, "nats://") || strings.HasPrefix(u.url, "tls://"))
+	}
+	if !ours {
+		return usagef("--url-file %s: it is there, and not a file that cluster up wrote; name another file, or remove it", name)
+	}
+	return os.Remove(name)
 }
 
 // write replaces the file at once, so that who waits for it reads all of it.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -42,6 +44,45 @@ func selfSigned(t *testing.T) {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestURLFileSpares: what is not of an earlier cluster is not removed for its address, and a folder, as all that is not a regular file, neither.
+func TestURLFileSpares(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"notes": "a\nb\n", "folder/file": ""} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"notes", "folder", filepath.Join("folder", "file", "x")} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // of a cluster that starts
+		var out, errs bytes.Buffer
+		code := Run(ctx, []string{"cluster", "up", "--dir", "cluster", "--workers", "0", "--url-file", name}, nil, strings.NewReader(""), &out, &errs)
+		cancel()
+		if code != exitUsage || !strings.Contains(errs.String(), "not a file that cluster up wrote; name another file") {
+			t.Errorf("%s: exit %d, %s", name, code, &errs)
+		}
+	}
+	if text, err := os.ReadFile("notes"); err != nil || string(text) != "a\nb\n" {
+		t.Errorf("notes has %q, %v", text, err)
+	}
+	for name, text := range map[string]string{"earlier": "tls://a:1\n/keys/client.nk\n", "empty": ""} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := removeURLFile(name); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is left", name)
+		}
+	}
+	if err := removeURLFile("none"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -40,7 +39,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	}
 	defer lock.Close()
 	if f.urlFile != "" { // what waits for it must not find that of an earlier cluster
-		if err := os.Remove(f.urlFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeURLFile(f.urlFile); err != nil {
 			return err
 		}
 	}
