@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,20 @@ func selfSigned(t *testing.T) {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestUpThreads: what the help of cluster up says of threads is what its workers get.
+func TestUpThreads(t *testing.T) {
+	if code, out, _ := do(t, "", "cluster", "up", "--help"); code != exitOK || !strings.Contains(out, "0: the cores divided by --workers") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	f := upFlags{dir: t.TempDir(), addr: "127.0.0.1:0", workers: 2, lease: time.Minute}
+	if err := f.complete(func(flag string) bool { return flag == "workers" }); err != nil {
+		t.Fatal(err)
+	}
+	if want := max(1, runtime.GOMAXPROCS(0)/2); f.run.threads != want {
+		t.Errorf("%d threads, want %d", f.run.threads, want)
 	}
 }
 

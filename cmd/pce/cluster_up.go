@@ -77,6 +77,7 @@ reach; copy seats/WORKER.nk to each.`,
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "directory that runs may read data and models from; repeatable")
 	c.Flags().DurationVar(&f.lease, "lease", cluster.DefaultLease, "drop a worker that is silent for this long; left out with --cluster: as that broker has it")
 	f.run.register(c.Flags())
+	c.Flags().Lookup("threads").Usage = "CPU threads of each worker here; 0: the cores divided by --workers. Results do not depend on it"
 	f.cluster.register(c.Flags())
 	c.Flags().Lookup("cluster").Usage = "lead the cluster of this broker, which was started elsewhere, instead of starting one: nats://HOST:PORT or tls://HOST:PORT, or @FILE as --url-file wrote it"
 	return c
