@@ -49,16 +49,29 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 		lock.Close()
 		return nil, err
 	}
-	if resume {
+	of := firstIn(dir, ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile)
+	if of != "" && resume {
 		return lock, nil
 	}
-	for _, name := range []string{ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			lock.Close()
-			return nil, fmt.Errorf("%w: %s has %s; continue it with Resume, or choose another directory", ErrRun, dir, name)
-		}
+	if of != "" {
+		lock.Close()
+		return nil, fmt.Errorf("%w: %s has %s; continue it with Resume, or choose another directory", ErrRun, dir, of)
+	}
+	if name := firstIn(dir, SamplesFile, TextSamplesFile); name != "" { // without a run, of which they would be
+		lock.Close()
+		return nil, fmt.Errorf("%w: %s has %s, which a run removes; choose another directory", ErrRun, dir, name)
 	}
 	return lock, nil
+}
+
+// firstIn returns the first of some names that a directory has, "" if it has none.
+func firstIn(dir string, names ...string) string {
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+	return ""
 }
 
 // historyMark begins the lines at the end of config.yaml that say where the run

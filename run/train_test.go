@@ -208,6 +208,22 @@ func TestTrainDirectory(t *testing.T) {
 	if got := read(t, filepath.Join(o.Dir, run.MetricsFile)); string(got) != "kept" {
 		t.Errorf("metrics are now %q", got)
 	}
+	for _, name := range []string{run.SamplesFile, run.TextSamplesFile} { // of another program, in a directory without a run
+		for _, o.Resume = range []bool{false, true} {
+			o.Dir = t.TempDir()
+			file := filepath.Join(o.Dir, name)
+			if err := os.WriteFile(file, []byte("kept"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := run.Train(t.Context(), o); !errors.Is(err, run.ErrRun) {
+				t.Errorf("%s, resume %t: %v, want ErrRun", name, o.Resume, err)
+			}
+			if got, err := os.ReadFile(file); err != nil || string(got) != "kept" {
+				t.Errorf("%s is now %q, %v", name, got, err)
+			}
+		}
+	}
+	o.Resume = false
 	o.Dir = t.TempDir()
 	lock, err := atomicfile.Lock(o.Dir)
 	if err != nil {
