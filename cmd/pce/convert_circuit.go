@@ -27,6 +27,14 @@ func circuitWriter(path string) func(w io.Writer, m *format.Model) (lost []strin
 	return circuitWriters[strings.ToLower(filepath.Ext(path))]
 }
 
+// nativeName refuses a name that promises another format, for commands that write native model files alone.
+func nativeName(path string) error {
+	if circuitWriter(path) != nil {
+		return usagef("%s: a model file of pce would be written under this name; name one that ends in .safetensors, and have pce convert write %s from it", path, filepath.Ext(path))
+	}
+	return nil
+}
+
 // convertCircuit writes a circuit in the format of the output's ending, with all digits of its
 // parameters. What the format cannot hold is refused, as is what could not be read again; what it
 // leaves out is noted.

@@ -53,6 +53,9 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	case !(f.smoothing > 0 && f.smoothing <= math.MaxFloat32):
 		return usagef("--smoothing %v: want a number above 0, at most 3.4e38", f.smoothing)
 	}
+	if err := nativeName(f.out.path); err != nil {
+		return err
+	}
 	if err := a.checkOutput(ctx, &f.out, f.inputs()...); err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ func (f *resizeFlags) check(ctx context.Context, a *app) error {
 	case f.out.stdout():
 		return usagef("no --out; name the model file to write")
 	}
+	if err := nativeName(f.out.path); err != nil {
+		return err
+	}
 	return a.checkOutput(ctx, &f.out, f.inputs()...)
 }
 

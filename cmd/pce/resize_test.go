@@ -304,3 +304,18 @@ func TestPruneClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestNativeNames: commands that write native model files refuse a name by which other programs would read another format.
+func TestNativeNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"rain.txt": "circuit 1\nrain = input x0 bernoulli 0.3\n", "forest.json": singleForest, "rows.csv": "1\n0\n", "two.csv": "humidity,wind\n1,3\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ending := range []string{".spn", ".BIN", ".bspn", ".jpc"} {
+		for _, args := range [][]string{{"grow", "--model", "rain.txt"}, {"prune", "--model", "rain.txt", "--data", "rows.csv"}, {"forest", "circuit", "forest.json", "--data", "two.csv"}} {
+			refused(t, exitUsage, "have pce convert write "+ending+" from it", append(args, "--out", "out"+ending)...)
+		}
+	}
+}
