@@ -125,6 +125,15 @@ func (o *Options) Facts() []Fact {
 	return facts
 }
 
+// LastSteps returns after how many steps the newest checkpoint in a directory was written, 0 if there is none. Nothing of it is read.
+func LastSteps(dir string) int64 {
+	all, err := (&checkpointDir{dir: dir}).list()
+	if err != nil || len(all) == 0 {
+		return 0
+	}
+	return all[0]
+}
+
 // LastFingerprint returns the fingerprint of the newest checkpoint in a directory,
 // nil if there is none that can be read. Only Resume checks a checkpoint.
 func LastFingerprint(dir string) []Fact {

@@ -58,14 +58,18 @@ type Result struct {
 	Version        run.Version `json:"version"`
 }
 
-// Before reports whether a run has more epochs than it had when the result was written, or more steps, where train.steps had ended it
-// within an epoch: it was resumed, and has not come to its end since.
-func (r *Result) Before(epochs []Epoch) bool {
-	if len(epochs) == 0 {
-		return false
+// Before reports whether the run in dir has more epochs than it had when the result was written, or more steps, where train.steps had
+// ended it within an epoch: it was resumed, and has not come to its end since. Within its next epoch only a checkpoint tells.
+func (r *Result) Before(dir string, epochs []Epoch) bool {
+	steps := run.SavedSteps(dir)
+	if len(epochs) > 0 {
+		last := &epochs[len(epochs)-1]
+		if last.Epoch > r.Epochs {
+			return true
+		}
+		steps = max(steps, last.Step)
 	}
-	last := &epochs[len(epochs)-1]
-	return last.Epoch > r.Epochs || r.Steps > 0 && last.Step > r.Steps
+	return steps > r.Steps && (r.Steps > 0 || r.Epochs == 0) // results of earlier versions do not say how many there were
 }
 
 // Limits on what is read of a file, so that a wrong one does no harm.
@@ -105,7 +109,7 @@ func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
 	r.note("The curves", run.MetricsFile, err)
 	r.Result, err = ReadResult(filepath.Join(dir, run.ResultFile))
 	r.note("The results", run.ResultFile, err)
-	if r.Result != nil && r.Result.Before(r.Epochs) {
+	if r.Result != nil && r.Result.Before(dir, r.Epochs) {
 		r.Missing = append(r.Missing, fmt.Sprintf("The results and the model are those after %s: the run was resumed, and is not done.", plural(int64(r.Result.Epochs), "epoch")))
 	}
 	r.readModel(ctx, dir, on)

@@ -132,6 +132,10 @@ func (r *training) writeResult(res *Result) error {
 	return atomicfile.Write(r.path(ResultFile), 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(res) })
 }
 
+// SavedSteps returns how many steps the run in a directory had done when it saved its newest checkpoint, 0 without one: more than those
+// of its result where it was resumed and has not come to its end since.
+func SavedSteps(dir string) int64 { return em.LastSteps(filepath.Join(dir, CheckpointDir)) }
+
 // removeResult removes the result and the samples of the model that is about to be replaced:
 // the next one may be given no samples.
 func (r *training) removeResult() error {

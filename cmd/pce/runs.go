@@ -90,7 +90,7 @@ func readRun(dir string) runEntry {
 	r := runEntry{Run: dir}
 	epochs, damage := report.ReadEpochs(filepath.Join(dir, run.MetricsFile))
 	res, err := report.ReadResult(filepath.Join(dir, run.ResultFile))
-	if err == nil && !res.Before(epochs) {
+	if err == nil && !res.Before(dir, epochs) {
 		r.Done, r.Epochs, r.ValidLL, r.TestLL, r.TestBPD, r.TrainSeconds = true, res.Epochs, res.ValidLL, res.TestLL, res.TestBPD, res.TrainSeconds
 		return r
 	}

@@ -276,7 +276,7 @@ func TestCompareRows(t *testing.T) {
 	}
 }
 
-// TestRunsList lists runs that are done, cut, in their first epoch, trained further, damaged and none.
+// TestRunsList lists runs that are done, cut, in their first epoch, trained further, stopped within the next epoch, damaged and none.
 func TestRunsList(t *testing.T) {
 	t.Chdir(t.TempDir())
 	metrics, err := json.Marshal(em.Metrics{Epoch: 7, Step: 28, ValidLL: -2.5, TrainLL: -2, StepSize: 1, Seconds: 90})
@@ -293,11 +293,17 @@ func TestRunsList(t *testing.T) {
 		"runs/cut/metrics.jsonl":         string(metrics) + "\n",
 		"runs/whole/result.json":         `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
 		"runs/whole/metrics.jsonl":       string(metrics) + "\n",
+		"runs/next/result.json":          `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
+		"runs/next/metrics.jsonl":        string(metrics) + "\n",
 		"runs/bad/result.json":           "{",
 		"runs/" + long + "/result.json":  "{}",
 		"runs/none/file":                 "",
 		"runs/begun/checkpoints/nothing": "",
 		"runs/first/metrics.jsonl":       "",
+
+		"runs/whole/checkpoints/step-000000000028.safetensors": "",
+		"runs/next/checkpoints/step-000000000028.safetensors":  "",
+		"runs/next/checkpoints/step-000000000031.safetensors":  "",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
@@ -310,6 +316,7 @@ runs/cut                                        partial      7   -2.5000        
 runs/done                                       done         3   -1.2500  -883.687   1.5000      59s
 runs/first                                      partial      0         -         -        -     0.0s
 runs/more                                       partial      7   -2.5000         -        -      90s
+runs/next                                       partial      7   -2.5000         -        -      90s
 runs/part                                       partial      7   -2.5000         -        -      90s
 runs/whole                                      done         7   -3.0000   -3.0000        -      59s
 ...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
@@ -323,7 +330,7 @@ runs/whole                                      done         7   -3.0000   -3.00
 	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
 		t.Errorf("none list as %q", got)
 	}
-	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 9 || list[0].(map[string]any)["problem"] == nil {
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 10 || list[0].(map[string]any)["problem"] == nil {
 		t.Errorf("lists as %v", list)
 	}
 	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
