@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,5 +179,45 @@ func TestOtherValidationRows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBestValid resumes a run without patience, with other validation rows and then with these: the best figure so far is that of the
+// epochs which had the same rows, whichever of the two are more likely.
+func TestBestValid(t *testing.T) {
+	j := newJob(t)
+	all := j.opts.Valid.(*dataset.Table)
+	for _, rows := range [][2]dataset.Source{{all, all.Slice(0, 7)}, {all.Slice(0, 7), all}} {
+		dir := t.TempDir()
+		var of [2][]float64 // of the epochs with each rows
+		part := func(epochs, which int) (before float64) {
+			t.Helper()
+			tr, flows := j.trainer(t, dir, j.model.table, func(o *em.Options) {
+				o.Phases, o.Patience, o.Valid = []em.Phase{{Rule: em.FullBatch, Epochs: epochs}}, 0, rows[which]
+				o.Fingerprint = []em.Fact{{Name: em.ValidRowsFact, Value: fmt.Sprint(which), Free: true}}
+				o.OnEpoch = func(m em.Metrics) { of[which] = append(of[which], m.ValidLL) }
+			})
+			defer flows.Close()
+			if _, err := tr.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			before = tr.BestValid()
+			if _, err := tr.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return before
+		}
+		if got := part(2, 0); !math.IsNaN(got) {
+			t.Errorf("%v before the first epoch", got)
+		}
+		if want, got := slices.Max(of[0]), part(3, 0); got != want {
+			t.Errorf("%v after two epochs, want %v", got, want)
+		}
+		if got := part(5, 1); !math.IsNaN(got) {
+			t.Errorf("%v of other rows", got)
+		}
+		if want, got := slices.Max(of[1]), part(6, 1); got != want {
+			t.Errorf("%v after two epochs with these rows, want %v", got, want)
+		}
 	}
 }

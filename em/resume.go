@@ -1,10 +1,13 @@
 package em
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -36,8 +39,11 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 		}
 		return t.restore(ctx, c, changes)
 	})
-	if err == nil && others != nil && t.state.hasBest() {
-		err = t.judgeAgain(ctx, strings.Join(others, " and "))
+	if err == nil && others != nil {
+		t.state.Judged = t.state.At.Epoch
+		if t.state.hasBest() {
+			err = t.judgeAgain(ctx, strings.Join(others, " and "))
+		}
 	}
 	if err != nil {
 		return found, t.stopped(ctx, err)
@@ -52,6 +58,28 @@ func (t *Trainer) Resume(ctx context.Context) (found bool, err error) {
 // has changed since the checkpoint that Resume continued from. Call it before Run.
 func (t *Trainer) Resumed() (epochs int, steps int64, changes []Change) {
 	return t.state.At.Epoch, t.state.Steps, t.changes
+}
+
+// BestValid returns the largest log-likelihood of the validation rows so far, of the epochs that had these rows and this objective;
+// where the best parameters are kept, it is theirs. NaN if there is none. Call it before Run.
+func (t *Trainer) BestValid() float64 {
+	best := math.NaN()
+	switch {
+	case t.opts.Valid == nil:
+		return best
+	case t.state.hasBest():
+		return float64(t.state.BestLL)
+	}
+	for line := range bytes.Lines(t.lines) {
+		var x struct {
+			Epoch   int
+			ValidLL *float64 `json:"valid_ll"`
+		}
+		if json.Unmarshal(line, &x) == nil && x.Epoch > t.state.Judged && x.ValidLL != nil && !(*x.ValidLL <= best) {
+			best = *x.ValidLL
+		}
+	}
+	return best
 }
 
 // continues decides whether the run may continue from a checkpoint, and lists

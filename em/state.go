@@ -55,6 +55,9 @@ type state struct {
 	// Waiting is the epoch from which Patience counts if no later one is better:
 	// a run that has stopped early and is made longer is given all of it again.
 	Waiting int `json:"waiting,omitempty"`
+
+	// Judged is the last epoch whose validation log-likelihood is of other rows or another objective than now.
+	Judged int `json:"judged,omitempty"`
 }
 
 func newState() state {
@@ -68,9 +71,10 @@ func (s *state) validate() error {
 	// An epoch has a step at least. The steps of the present one may be more than were done: recut counts its end by other steps.
 	done := int64(s.At.Epoch) + int64(min(s.At.Step, 1))
 	if s.At.Epoch < 0 || int64(s.At.Epoch) > mostEpochs || s.At.Step < 0 || s.Steps < done || s.Rows < 0 || (s.Rows > 0) != (s.At.Step > 0) || s.TotalRows < s.Rows ||
-		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch || s.BestStart && s.BestEpoch > 0 || s.Waiting < 0 || s.Waiting > s.At.Epoch {
-		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d and patience from epoch %d are of no run that there can be",
-			s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch, s.Waiting)
+		s.BestEpoch < 0 || s.BestEpoch > s.At.Epoch || s.BestStart && s.BestEpoch > 0 || s.Waiting < 0 || s.Waiting > s.At.Epoch ||
+		s.Judged < 0 || s.Judged > s.At.Epoch {
+		return fmt.Errorf("epoch %d, step %d of %d, %d rows of %d, best epoch %d, patience from epoch %d and other validation rows to epoch %d are of no run that there can be",
+			s.At.Epoch, s.At.Step, s.Steps, s.Rows, s.TotalRows, s.BestEpoch, s.Waiting, s.Judged)
 	}
 	if !(s.Averages >= 0 && s.Averages <= maxWeight) {
 		return fmt.Errorf("averages of weight %v are of no run that there can be", float64(s.Averages))

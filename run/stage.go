@@ -42,7 +42,8 @@ type Stage struct {
 	ResumedSteps      int64  // StageTrain: steps that are
 	Epochs            int    // StageTrain: of the whole run, unless patience or steps end it
 
-	// ValidLL, of StageTrain, Done, is that of the parameters which training kept; NaN without validation rows.
+	// ValidLL, of StageTrain, is the largest of the validation rows so far, as em.Trainer.BestValid has it, and, Done, that of the
+	// parameters which training kept; NaN where there is none.
 	ValidLL float64
 }
 

@@ -273,7 +273,7 @@ func (r *training) stage(t *em.Trainer, f Flows) Stage {
 	s := Stage{
 		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: len(r.plan.Schema.Columns),
 		Bits:   r.opts.Discriminative == 0 && r.plan.Schema.Discrete() && (r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != ""),
-		Device: f.Device(), Precision: f.PrecisionUsed(),
+		Device: f.Device(), Precision: f.PrecisionUsed(), ValidLL: t.BestValid(),
 	}
 	for _, p := range o.Phases {
 		s.Epochs += p.Epochs

@@ -6,13 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pce-engine/pce/em"
-	"github.com/pce-engine/pce/report"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -37,7 +35,6 @@ type progress struct {
 	people  bool       // w is a terminal
 	live    bool       // it can redraw a line
 	verbose bool       // log lines, on a terminal too
-	dir     string     // of the run; set by start
 	log     *slog.Logger
 
 	mu    sync.Mutex // guards what follows, and writing to w
@@ -179,7 +176,6 @@ func (p *progress) start(what, to string) {
 	p.log.Info("run started", "what", what, "out", to)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dir = to
 	if p.people && !p.verbose {
 		p.say("run", what+", written to "+to)
 	}
@@ -210,8 +206,8 @@ func (p *progress) stage(s run.Stage) {
 	defer p.mu.Unlock()
 	if s.Name == run.StageTrain {
 		p.train = s
-		if !s.Done && s.Resumed > 0 {
-			p.best = bestOf(filepath.Join(p.dir, run.MetricsFile), s.Resumed)
+		if !s.Done && s.ResumedSteps > 0 {
+			p.best = s.ValidLL
 		}
 		if s.Done && s.ValidLL > p.best { // of the start, than which no epoch was better
 			p.best = s.ValidLL
@@ -236,20 +232,6 @@ func (p *progress) stage(s run.Stage) {
 		text = strings.TrimPrefix(text+", ", ", ") + span(s.Took)
 	}
 	p.say(label, text)
-}
-
-// bestOf returns the largest valid_ll of the first epochs in a metrics file, NaN if there is
-// none: what a resumed run has to beat. The file may have later epochs, which the run does
-// again, and a damaged line, before which its epochs still count.
-func bestOf(path string, epochs int) float64 {
-	best := math.NaN()
-	all, _ := report.ReadEpochs(path) // the run reads the file too, and says what is wrong with it
-	for _, e := range all {
-		if e.Epoch <= epochs && e.ValidLL != nil && !(*e.ValidLL <= best) {
-			best = *e.ValidLL
-		}
-	}
-	return best
 }
 
 // describe says what a stage does, and of one that has ended (training also when it
