@@ -69,7 +69,7 @@ func (f *FlowSource) Rows() int { return f.rows }
 // space for what counts.
 func (f *FlowSource) Recomputed() int64 { return f.recomputed }
 
-// Begin says which steps come next.
+// Begin says which steps come next, and so how far the run is.
 func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -78,6 +78,7 @@ func (f *FlowSource) Begin(_ context.Context, p em.Plan) error {
 		return fmt.Errorf("%w: a step of %d shards, at most %d are possible; raise train.shard_rows", ErrJob, n, maxShards)
 	}
 	f.plan, f.at, f.done, f.begun = p, p.Start, p.Done, true
+	f.run.Update(func(s *RunStatus) { s.Epoch, s.Step = p.Start.Epoch, p.Done })
 	var err error
 	if callErr := f.run.call(func() { err = f.run.audit.rewind(p.Done) }); callErr != nil {
 		return callErr

@@ -8,6 +8,8 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
+	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/em"
 )
 
 // TestLedBetween cuts a coordinator off in the middle of a step, while another one leads the same run and dies. When the first one has
@@ -55,5 +57,29 @@ func TestLedBetween(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("the step: %v", err)
 		}
+	})
+}
+
+// TestBegunFurther wants a run that continues from a checkpoint to be as far as that before its first step.
+func TestBegunFurther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+		defer w.finish()
+		tr := w.addTraining("c-0")
+		w.startWorker("w0")
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		r, f := w.leadHere(ctx, tr, cluster.RunOptions{}, 4)
+		defer w.net.Host("c-0").Peers().Close()
+		defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
+		plan := em.Plan{Schedule: tr.schedule(), ShardRows: tr.shardRows, Epochs: 4, Start: dataset.Cursor{Epoch: 2}, Done: 7}
+		if err := f.Begin(ctx, plan); err != nil {
+			t.Fatal(err)
+		}
+		r.Update(func(s *cluster.RunStatus) {
+			if s.Epoch != 2 || s.Step != 7 {
+				t.Errorf("epoch %d, step %d; want 2 and 7", s.Epoch, s.Step)
+			}
+		})
 	})
 }

@@ -155,6 +155,8 @@ func (c *clusterTraining) train(ctx context.Context, o run.TrainOptions) (*run.R
 	res, err := run.TrainElsewhere(ctx, o, by)
 	if err == nil {
 		meter.End(res)
+		// A run that was resumed after its end has done no step here, and one that train.steps ends may end within an epoch.
+		c.Update(func(s *cluster.RunStatus) { s.Epoch, s.Step = res.Epochs, res.Steps })
 	}
 	return res, err
 }

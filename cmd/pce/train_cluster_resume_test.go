@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/pce-engine/pce/cluster/job"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
 
-// TestResumeOnCluster stops a run of this machine and resumes it on a cluster, which gives the bits of an unbroken run.
+// TestResumeOnCluster stops a run of this machine and resumes it on a cluster, which gives the bits of an unbroken run. Resumed another
+// time, with nothing left to train, it is recorded as far as it is.
 func TestResumeOnCluster(t *testing.T) {
 	t.Setenv("PCE_CPU", "") // the best kernels, as the workers of other tests
 	data := t.TempDir()
@@ -30,8 +32,15 @@ func TestResumeOnCluster(t *testing.T) {
 	c := newTestCluster(t, 2, data)
 	o = a.trainOptions(broken)
 	o.Resume = true
-	if _, err := testTraining(c.runner(t, t.TempDir()), broken, slog.New(slog.DiscardHandler)).lead(t.Context(), o); err != nil {
-		t.Fatal(err)
+	r := c.runner(t, t.TempDir())
+	for range 2 {
+		res, err := testTraining(r, broken, slog.New(slog.DiscardHandler)).lead(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record, _, err := job.GetRun(t.Context(), r.Bus, "run-1"); err != nil || record.Epoch != res.Epochs || record.Step != res.Steps {
+			t.Errorf("record %+v, %v; want %d epochs and %d steps", record, err, res.Epochs, res.Steps)
+		}
 	}
 	if !bytes.Equal(readFile(t, broken.Output, run.ModelFile), readFile(t, whole.Output, run.ModelFile)) {
 		t.Error("a run that began here and ended on a cluster has another model")
