@@ -23,26 +23,38 @@ import (
 var errLost = errors.New("lost")
 
 // elsewhere computes like another machine: its engine is made of the circuit's
-// file, and it loses all after some steps.
+// file, and it loses all after some steps. What its precision is it says once it has computed.
 type elsewhere struct {
 	*em.Local
-	engine *engine.Engine
-	left   int
+	engine   *engine.Engine
+	left     int
+	computed bool
 }
 
 func (e *elsewhere) Step(ctx context.Context, rule tensor.Rule) (em.StepResult, error) {
 	if e.left--; e.left == 0 {
 		return em.StepResult{}, errLost
 	}
+	e.computed = true
 	return e.Local.Step(ctx, rule)
+}
+
+func (e *elsewhere) LogLikelihood(ctx context.Context, src dataset.Source) (em.Evaluation, error) {
+	e.computed = true
+	return e.Local.LogLikelihood(ctx, src)
 }
 
 func (e *elsewhere) Device() string        { return "elsewhere" }
 func (e *elsewhere) Kernels() kernels.Info { return e.engine.Info().Device }
-func (e *elsewhere) PrecisionUsed() string { return "fp32" }
 func (e *elsewhere) Recomputed() int64     { return 0 }
 func (e *elsewhere) Lost(err error) bool   { return errors.Is(err, errLost) }
 func (e *elsewhere) Close() error          { e.Local.Close(); return e.engine.Close() }
+func (e *elsewhere) PrecisionUsed() string {
+	if e.computed {
+		return "fp32"
+	}
+	return ""
+}
 
 // metricsOf returns the lines of metrics without the times.
 func metricsOf(t *testing.T, dir string) string {
@@ -65,7 +77,7 @@ func metricsOf(t *testing.T, dir string) string {
 }
 
 // TestTrainElsewhere computes a run elsewhere, loses it now and then, and wants
-// the files of a run in this process.
+// the files of a run in this process. Resumed with nothing left to train, it says what has evaluated it.
 func TestTrainElsewhere(t *testing.T) {
 	here := small(t, "hclt")
 	want, err := run.Train(t.Context(), here)
@@ -92,11 +104,15 @@ func TestTrainElsewhere(t *testing.T) {
 			return nil, err
 		}
 		opened++
-		return &elsewhere{em.NewLocal(e, b.Train), e, losses[opened-1]}, nil
+		return &elsewhere{Local: em.NewLocal(e, b.Train), engine: e, left: losses[opened-1]}, nil
 	}
 	got, err := run.TrainElsewhere(t.Context(), there, run.Elsewhere{Flows: open})
 	if err != nil {
 		t.Fatal(err)
+	}
+	losses, there.Resume = append(losses, 0), true
+	if again, err := run.TrainElsewhere(t.Context(), there, run.Elsewhere{Flows: open}); err != nil || again.PrecisionUsed != "fp32" || got.PrecisionUsed != "fp32" {
+		t.Errorf("precision %q of %+v (%v), and %q before", again.PrecisionUsed, again, err, got.PrecisionUsed)
 	}
 	if opened != len(losses) || got.Device != "elsewhere" {
 		t.Errorf("opened %d times, want %d; device %q", opened, len(losses), got.Device)
@@ -146,7 +162,7 @@ func TestStoppedElsewhere(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return &unreadable{elsewhere{em.NewLocal(e, b.Train), e, 0}, ctx}, nil
+		return &unreadable{elsewhere{Local: em.NewLocal(e, b.Train), engine: e, left: 0}, ctx}, nil
 	}
 	if _, err := run.TrainElsewhere(ctx, there, run.Elsewhere{Flows: open}); !errors.Is(err, em.ErrStopped) || errors.Is(err, errLost) {
 		t.Fatalf("%v, want ErrStopped alone", err)

@@ -254,7 +254,7 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 	}
 	stage.ValidLL = res.ValidLL
 	trained(stage)
-	out := r.result(res, f)
+	out := r.result(res)
 	evaluated := tell.begin(Stage{Name: StageEvaluate})
 	if err := r.evaluate(ctx, f, out); err != nil {
 		return nil, false, err
@@ -263,7 +263,8 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 	if err := r.drawSamples(ctx, f); err != nil {
 		return nil, false, err
 	}
-	out.Recomputed = f.Recomputed()
+	// Workers say what they are once they have computed, and a run that is resumed after its end computes nothing before.
+	out.Device, out.PrecisionUsed, out.Recomputed = f.Device(), f.PrecisionUsed(), f.Recomputed()
 	return out, false, r.writeResult(out)
 }
 
@@ -285,7 +286,7 @@ func (r *training) stage(t *em.Trainer, f Flows) Stage {
 }
 
 // result returns what is known of a run without an evaluation.
-func (r *training) result(res em.Result, f Flows) *Result {
+func (r *training) result(res em.Result) *Result {
 	sizes := r.plan.sizes()
 	out := &Result{
 		Nodes: sizes.Nodes(), Edges: sizes.Edges(), Parameters: sizes.Params(),
@@ -294,7 +295,7 @@ func (r *training) result(res em.Result, f Flows) *Result {
 		StructureSeconds: r.plan.StructureTime.Seconds(), CompileSeconds: r.plan.CompileTime.Seconds(), TrainSeconds: res.Seconds,
 		SamplesPerSecond: float64(res.Rows) / max(res.Seconds, 1e-9),
 		Epochs:           res.Epochs, Steps: res.Steps,
-		Device: f.Device(), PrecisionUsed: f.PrecisionUsed(), Out: r.opts.Dir, Version: ReadVersion(),
+		Out: r.opts.Dir, Version: ReadVersion(),
 	}
 	if out.BestEpoch == 0 && !res.BestStart {
 		out.BestEpoch = res.Epochs

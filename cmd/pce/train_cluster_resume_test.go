@@ -38,6 +38,9 @@ func TestResumeOnCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if res.PrecisionUsed == "" {
+			t.Errorf("the precision of the workers is not known of %+v", res)
+		}
 		if record, _, err := job.GetRun(t.Context(), r.Bus, "run-1"); err != nil || record.Epoch != res.Epochs || record.Step != res.Steps {
 			t.Errorf("record %+v, %v; want %d epochs and %d steps", record, err, res.Epochs, res.Steps)
 		}
