@@ -45,6 +45,7 @@ type Result struct {
 	TestLL         *float64    `json:"test_ll"`
 	TestBPD        *float64    `json:"test_bpd"`
 	TestPerplexity *float64    `json:"test_perplexity"`
+	Objective      string      `json:"objective"` // what log-likelihoods are of, of a discriminative run
 	BestEpoch      int         `json:"best_epoch"`
 	Warnings       []string    `json:"warnings"`
 	CompileSeconds float64     `json:"compile_seconds"`

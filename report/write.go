@@ -24,6 +24,7 @@ type content struct {
 	Name, Subtitle    string
 	Missing, Warnings []string
 	Results           []entry
+	Objective         string
 	LL, Rate          template.HTML
 	EpochCount        string
 	Epochs            []epochEntry
@@ -69,7 +70,7 @@ func (r *Run) Write(w io.Writer) error {
 		Versions: []string{"Report by " + run.ReadVersion().String() + "."},
 	}
 	if r.Result != nil {
-		c.Warnings = r.Result.Warnings
+		c.Warnings, c.Objective = r.Result.Warnings, r.Result.Objective
 		c.Versions = append([]string{"Trained by " + r.Result.Version.String() + "."}, c.Versions...)
 	}
 	c.curves(r.Epochs)

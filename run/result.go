@@ -8,13 +8,16 @@ import (
 )
 
 // Result is what training came to. Log-likelihoods are means over rows in nats
-// under the parameters that were saved, NaN where no such rows were given.
+// under the parameters that were saved, NaN where no such rows were given; those of a
+// discriminative run are of its objective.
 type Result struct {
 	Nodes, Edges, Parameters int64
 	Variables                int
 	Unit                     dataset.Unit // of tokens; "" for other data
 	TestBPD, TestPerplexity  *Measure     // of the test rows; nil: the rows have none, see Measures
 	TrainLL, ValidLL, TestLL float64
+	Objective                string   // what these are the means of in place of log-likelihoods, in words; "" unless the run was discriminative
+	Class                    string   // the name of its class then, or the number of the column
 	BestEpoch                int      // the epoch whose parameters were saved, counted from 1; 0: none, they are the starting ones
 	Warnings                 []string // what makes these log-likelihoods doubtful; see the function Warnings
 	StructureSeconds         float64  // spent in building the structure, or in learning it; 0 for a model from a file
@@ -40,6 +43,7 @@ type resultJSON struct {
 	TrainLL          *float64 `json:"train_ll"`
 	ValidLL          *float64 `json:"valid_ll"`
 	TestLL           *float64 `json:"test_ll"`
+	Objective        string   `json:"objective,omitempty"`
 	TestBPD          *Measure `json:"test_bpd,omitempty"`
 	TestPerplexity   *Measure `json:"test_perplexity,omitempty"`
 	BestEpoch        int      `json:"best_epoch"`
@@ -61,7 +65,7 @@ type resultJSON struct {
 func (r *Result) MarshalJSON() ([]byte, error) {
 	j := resultJSON{
 		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
-		TrainLL: Finite(r.TrainLL), ValidLL: Finite(r.ValidLL), TestLL: Finite(r.TestLL),
+		TrainLL: Finite(r.TrainLL), ValidLL: Finite(r.ValidLL), TestLL: Finite(r.TestLL), Objective: r.Objective,
 		TestBPD: r.TestBPD, TestPerplexity: r.TestPerplexity,
 		BestEpoch: r.BestEpoch, Warnings: r.Warnings,
 		StructureSeconds: r.StructureSeconds, CompileSeconds: r.CompileSeconds, TrainSeconds: r.TrainSeconds, SamplesPerSecond: r.SamplesPerSecond,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strconv"
 
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
@@ -300,7 +301,22 @@ func (r *training) result(res em.Result) *Result {
 	if out.BestEpoch == 0 && !res.BestStart {
 		out.BestEpoch = res.Epochs
 	}
+	if d := r.discriminative(); d.Share > 0 {
+		out.Objective = objective(d, r.plan.Schema)
+		if out.Class = r.plan.Schema.Columns[d.Class].Name; out.Class == "" {
+			out.Class = strconv.Itoa(d.Class + 1)
+		}
+	}
 	return out
+}
+
+// objective says in words what a discriminative run raises.
+func objective(d *em.Discriminative, s *dataset.Schema) string {
+	class := s.ColumnName(d.Class)
+	if d.Share == 1 {
+		return fmt.Sprintf("log p(%s given the others)", class)
+	}
+	return fmt.Sprintf("log p(row) - %v log p(all but %s)", d.Share, class)
 }
 
 // evaluate adds the log-likelihoods under the parameters that were saved. Those of

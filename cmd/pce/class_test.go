@@ -61,6 +61,18 @@ func TestDiscriminativeTraining(t *testing.T) {
 	if e := runJSON(t, "eval", "--class", "3", "--model", "class/model.safetensors", "--data", "some.csv"); e["rows"] != 3.0 || e["classified"] != 2.0 || e["accuracy"] != 1.0 {
 		t.Errorf("eval of two rows with a class and one without: %v", e)
 	}
+	const objective = `log p("parity" given the others)`
+	if list := plain(t, "runs", "list", "."); end["objective"] != objective || joint["objective"] != nil || !strings.HasSuffix(list, "\nclass: ll are of "+objective+"\n") {
+		t.Errorf("the objective is %v, of the joint distribution %v; runs list as %s", end["objective"], joint["objective"], list)
+	}
+	if text := plain(t, append([]string{"train", "--out", "half"}, append(further, "--set", "train.discriminative=0.5", "--set", "train.epochs=1")...)...); !strings.Contains(text, "\nll are of   log p(row) - 0.5 log p(all but \"parity\")\n") ||
+		!strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(text, "\\", "")), " "), "--class parity --data rows.csv") {
+		t.Errorf("the end of training says %s", text)
+	}
+	plain(t, "report", "class")
+	if page := readFile(t, "class", "report.html"); !bytes.Contains(page, []byte("means over rows of log p(&#34;parity&#34; given the others), in nats")) {
+		t.Error("the report does not say what its log-likelihoods are of")
+	}
 	if !(after > 0.95 && before < 0.8) {
 		t.Errorf("%.3f of the rows classified rightly, and %.3f after training for the class", before, after)
 	}

@@ -31,7 +31,8 @@ type runEntry struct {
 	TestLL       *float64 `json:"test_ll"`
 	TestBPD      *float64 `json:"test_bpd"`
 	TrainSeconds float64  `json:"train_seconds"`
-	Problem      string   `json:"problem,omitempty"` // with its files
+	Objective    string   `json:"objective,omitempty"` // what its log-likelihoods are of, where they are of no rows
+	Problem      string   `json:"problem,omitempty"`   // with its files
 }
 
 // runsListCommand makes the command pce runs list, which reads what runs wrote and opens no
@@ -44,7 +45,8 @@ func (a *app) runsListCommand() *cobra.Command {
 		Short: "List the runs below a directory, with what they came to",
 		Long: `List the runs in the directories below DIR (runs if it is left out), or the run that DIR
 is. Log-likelihoods are means over rows in nats; those of a run that is not done are of its
-last epoch. One that was resumed for more epochs is partial until their end.`,
+last epoch. One that was resumed for more epochs is partial until their end. Below the table
+is what those of train.discriminative are of.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "runs"
@@ -92,6 +94,7 @@ func readRun(dir string) runEntry {
 	res, err := report.ReadResult(filepath.Join(dir, run.ResultFile))
 	if err == nil && !res.Before(dir, epochs) {
 		r.Done, r.Epochs, r.ValidLL, r.TestLL, r.TestBPD, r.TrainSeconds = true, res.Epochs, res.ValidLL, res.TestLL, res.TestBPD, res.TrainSeconds
+		r.Objective = res.Objective
 		return r
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,6 +140,11 @@ func runsTable(list []runEntry, columns int) string {
 			state = "partial"
 		}
 		line(r.Run, state, count(int64(r.Epochs)), known(r.ValidLL), known(r.TestLL), known(r.TestBPD), span(time.Duration(r.TrainSeconds*float64(time.Second))))
+	}
+	for _, r := range list {
+		if r.Objective != "" {
+			b.WriteString(wrap(fmt.Sprintf("%s: ll are of %s", oneLine(r.Run), oneLine(r.Objective)), "  ", columns) + "\n")
+		}
 	}
 	return b.String()
 }

@@ -42,6 +42,9 @@ func (a *app) printResult(cfg *configs.Config, r *run.Result) error {
 			line(x.name, "%.6g", x.value)
 		}
 	}
+	if r.Objective != "" {
+		line("ll are of", "%s", r.Objective)
+	}
 	line("epoch", "%d of %d", r.BestEpoch, r.Epochs)
 	line("trained", "%s in %s, %s rows/s on %s (%s)", plural(r.Steps, "step"), span(time.Duration(r.TrainSeconds*float64(time.Second))), count(int64(r.SamplesPerSecond)), r.Device, r.PrecisionUsed)
 	line("recomputed", "%s in log space", plural(r.Recomputed, "tile"))
@@ -104,6 +107,9 @@ func next(cfg *configs.Config, r *run.Result) [][]string {
 		rows = slices.DeleteFunc(slices.Clone(cfg.Data.Train), func(p string) bool { return p == "" })
 	}
 	eval := command("eval", "--model", model, "--config", filepath.Join(r.Out, run.ConfigFile))
+	if r.Class != "" { // of which the run's own figures are
+		eval = append(eval, "--class", r.Class)
+	}
 	for _, path := range rows {
 		eval = append(eval, "--data", path)
 	}
