@@ -41,6 +41,8 @@ func TestDamaged(t *testing.T) {
 	}{
 		{"no model", "", "", "Layers and memory: the run has no model.safetensors (yet).", []string{"−2.2500", "valid", "61 s", "v9 go1 o/a", "&lt;script&gt;alert(1)"}, []string{"<h2>Model"}},
 		{"no config", run.ConfigFile, "", "The settings: the run has no config.yaml (yet).", []string{"−2.2500"}, []string{"<h2>Settings"}},
+		{"as it was", run.ConfigFile, "epochs: 4\n", "", []string{"with it makes the same run."}, []string{"may make another"}},
+		{"changed", run.ConfigFile, "epochs: 4\n# history: after 2 epochs and 8 steps: train.epochs: 2, now 4\n", "", []string{"what was otherwise before, so <code>pce train --config</code> with it may make another run."}, []string{"makes the same run"}},
 		{"no metrics", run.MetricsFile, "", "The curves: the run has no metrics.jsonl (yet).", []string{"<h2>Results", "<h2>Settings"}, []string{"<svg"}},
 		{"no epoch", run.MetricsFile, "\n", "line 1: unexpected end of JSON input", nil, []string{"<svg"}},
 		{"cut line", run.MetricsFile, metrics[:len(metrics)-20], "line 2: unexpected end of JSON input; the lines before it are shown.", []string{"<svg", "−3.5000"}, nil},

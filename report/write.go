@@ -31,6 +31,7 @@ type content struct {
 	Samples           *samplesEntry
 	Model             *modelEntry
 	Config            string
+	Changed           bool // the run was resumed with other settings than it had before
 	Versions          []string
 }
 
@@ -66,7 +67,7 @@ const enlarged = 600
 // it. What the run lacks is left out, and named at the top.
 func (r *Run) Write(w io.Writer) error {
 	c := &content{
-		Name: r.Name, Subtitle: r.subtitle(), Missing: r.Missing, Results: r.results(), Config: r.Config,
+		Name: r.Name, Subtitle: r.subtitle(), Missing: r.Missing, Results: r.results(), Config: r.Config, Changed: strings.Contains(r.Config, run.HistoryMark),
 		Versions: []string{"Report by " + run.ReadVersion().String() + "."},
 	}
 	if r.Result != nil {

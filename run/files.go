@@ -74,10 +74,10 @@ func firstIn(dir string, names ...string) string {
 	return ""
 }
 
-// historyMark begins the lines at the end of config.yaml that say where the run
+// HistoryMark begins the lines at the end of config.yaml that say where the run
 // was resumed with something else than before. They are comments: what is
 // above them is the config that the run has now.
-const historyMark = "# history: "
+const HistoryMark = "# history: "
 
 // startConfig writes the config of a run that has none. That of a run which is
 // resumed stays until it is known that the run continues.
@@ -98,13 +98,13 @@ func (r *training) renewConfig(t *em.Trainer, found bool) error {
 			return fmt.Errorf("pce: %w", err)
 		}
 		for line := range bytes.Lines(old) {
-			if bytes.HasPrefix(line, []byte(historyMark)) {
+			if bytes.HasPrefix(line, []byte(HistoryMark)) {
 				history = append(history, bytes.TrimSuffix(line, []byte("\n")))
 			}
 		}
 	}
 	if epochs, steps, changes := t.Resumed(); len(changes) > 0 {
-		line := fmt.Appendf(nil, "%safter %d epochs and %d steps: %s", historyMark, epochs, steps, em.ListChanges(changes))
+		line := fmt.Appendf(nil, "%safter %d epochs and %d steps: %s", HistoryMark, epochs, steps, em.ListChanges(changes))
 		// A run that was killed before its next checkpoint finds the same changes again.
 		if n := len(history); n == 0 || !bytes.Equal(history[n-1], line) {
 			history = append(history, line)

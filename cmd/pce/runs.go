@@ -31,7 +31,7 @@ type runEntry struct {
 	TestLL       *float64 `json:"test_ll"`
 	TestBPD      *float64 `json:"test_bpd"`
 	TrainSeconds float64  `json:"train_seconds"`
-	Objective    string   `json:"objective,omitempty"` // what its log-likelihoods are of, where they are of no rows
+	Objective    string   `json:"objective,omitempty"` // what its log-likelihoods are of, of a discriminative run
 	Problem      string   `json:"problem,omitempty"`   // with its files
 }
 
