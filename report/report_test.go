@@ -45,6 +45,7 @@ func TestDamaged(t *testing.T) {
 		{"changed", run.ConfigFile, "epochs: 4\n# history: after 2 epochs and 8 steps: train.epochs: 2, now 4\n", "", []string{"what was otherwise before, so <code>pce train --config</code> with it may make another run."}, []string{"makes the same run"}},
 		{"no metrics", run.MetricsFile, "", "The curves: the run has no metrics.jsonl (yet).", []string{"<h2>Results", "<h2>Settings"}, []string{"<svg"}},
 		{"no epoch", run.MetricsFile, "\n", "line 1: unexpected end of JSON input", nil, []string{"<svg"}},
+		{"running means", "", "", "", []string{"Of training rows these are running means"}, nil},
 		{"cut line", run.MetricsFile, metrics[:len(metrics)-20], "line 2: unexpected end of JSON input; the lines before it are shown.", []string{"<svg", "−3.5000"}, nil},
 		{"another type", run.MetricsFile, `{"epoch":"x"}`, "line 1: json: cannot unmarshal string", nil, []string{"<svg"}},
 		{"only infinite", run.MetricsFile, `{"epoch":1,"samples_per_second":5}`, "", []string{"<h2>Results"}, []string{`class="line train"`}},
