@@ -167,7 +167,7 @@ func QueryLoad(o Options) Load { return Load{Options: o, Queries: true} }
 // of other rows are not counted.
 func TrainLoad(opts TrainOptions, rows int) Load {
 	o := opts.em()
-	l := Load{Options: opts.Options, Train: true, Mixed: opts.Mixed, Best: o.Patience > 0 || opts.learns() && opts.Valid != nil}
+	l := Load{Options: opts.Options, Train: true, Mixed: opts.Mixed, Best: o.KeepsBest() || opts.learns() && opts.Valid != nil}
 	l.Rows = o.LaunchRows(rows)
 	for _, p := range o.Phases {
 		step := p.StepRows(rows)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/pce-engine/pce/compile"
@@ -57,5 +58,26 @@ func TestStageOfStart(t *testing.T) {
 	}
 	if told != r.ValidLL || !(told > best) {
 		t.Errorf("training ends with %v, and the model has %v; the best epoch had %v", told, r.ValidLL, best)
+	}
+}
+
+// TestKeepStart trains a model from a file by steps that do harm: the model's parameters are kept where that is asked for.
+func TestKeepStart(t *testing.T) {
+	first := small(t, "hclt")
+	model, err := run.Train(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []bool{false, true} {
+		o := small(t, "file")
+		o.Structure.File, o.EM.KeepStart = filepath.Join(first.Dir, run.ModelFile), keep
+		o.EM.Phases = []em.Phase{{Rule: em.MiniBatch, Epochs: 2, BatchRows: 4, StepSize: em.Schedule{{Shape: em.Constant, Length: 1, From: 1}}}}
+		r, err := run.Train(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := r.BestEpoch == 0 && r.ValidLL == model.ValidLL; kept != keep || run.TrainLoad(o, 300).Best != keep {
+			t.Errorf("with KeepStart %t: epoch %d with %v, the start had %v; room for the best: %t", keep, r.BestEpoch, r.ValidLL, model.ValidLL, run.TrainLoad(o, 300).Best)
+		}
 	}
 }

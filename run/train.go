@@ -23,13 +23,14 @@ type TrainOptions struct {
 	Test      Rows // nil: none
 
 	// EM says how. Without phases there are 20 epochs of mini-batch EM. Valid,
-	// Sink, MetricsFile and Checkpoints.Dir are set by Train.
+	// Sink, MetricsFile, Checkpoints.Dir, Fingerprint and AllowChanges are set by Train, and
+	// KeepStart too where the starting parameters are learned with the structure.
 	EM em.Options
 	// Discriminative is em.Discriminative.Share; above 0 it needs Structure.Class, and log-likelihoods of the run are
 	// those of that objective.
 	Discriminative float64
 
-	Options Options // Engines and Rows do not count
+	Options Options // Engines, Rows, Path, Numbers, Only and Soft do not count: training takes tensors
 	Mixed   bool    // products of lower precision where the device has them; not for Discriminative
 
 	Dir    string // where the run is written; created if absent
@@ -150,7 +151,7 @@ func (r *training) path(name string) string { return filepath.Join(r.opts.Dir, n
 func (r *training) em() em.Options {
 	o := r.opts.em()
 	o.Valid = r.valid
-	o.KeepStart = r.valid != nil && r.opts.learns()
+	o.KeepStart = o.KeepStart || r.valid != nil && r.opts.learns()
 	return o
 }
 
