@@ -85,6 +85,31 @@ func TestEndBeforePlace(t *testing.T) {
 	}
 }
 
+// TestEndWhereEpochBegins resumes a run that its limit of steps has ended within an epoch, with that limit and other steps of an epoch.
+// The epoch begins again, and the run ends there: what it keeps is the best epoch, without the steps of the one after it.
+func TestEndWhereEpochBegins(t *testing.T) {
+	j := newJob(t)
+	part := func(dir string, subsets, steps int) (em.Result, []float32) {
+		t.Helper()
+		res, params, err := j.try(t, t.Context(), dir, j.model.table, func(o *em.Options) {
+			o.Phases, o.Patience, o.AllowChanges, o.Steps = []em.Phase{{Rule: em.FullBatch, Epochs: 4, Subsets: subsets}}, 5, true, int64(steps)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, params
+	}
+	_, want := part(t.TempDir(), 4, 4)
+	dir := t.TempDir()
+	part(dir, 4, 5)
+	for range 2 { // also from the checkpoint that notes the change
+		res, params := part(dir, 3, 5)
+		if res.Best != 1 || res.Epochs != 1 || !sameBits(params, want) {
+			t.Errorf("%+v, %s; want the parameters after the first epoch", res, firstDifference(want, params))
+		}
+	}
+}
+
 // TestOtherValidationRows resumes runs that keep their best epoch, or a start, with validation
 // rows that are less likely than those before. The best so far is judged by the new rows: epochs
 // compete with that number, patience counts from there, and what the run ends with is its best

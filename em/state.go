@@ -56,6 +56,9 @@ type state struct {
 	// a run that has stopped early and is made longer is given all of it again.
 	Waiting int `json:"waiting,omitempty"`
 
+	// Apart says that the parameters have steps of an epoch which begins again, so that they are not those that the last epoch ended with.
+	Apart bool `json:"apart,omitempty"`
+
 	// Judged is the last epoch whose validation log-likelihood is of other rows or another objective than now.
 	Judged int `json:"judged,omitempty"`
 }
@@ -156,7 +159,7 @@ func (s *state) recut(was, now settings) (again bool) {
 		s.At.Step = after.Steps()
 		return false
 	}
-	s.At.Step = 0
+	s.At.Step, s.Apart = 0, true
 	s.LLSum, s.Rows, s.Impossible, s.Seconds = 0, 0, 0, 0
 	return true
 }

@@ -290,7 +290,7 @@ func (t *Trainer) endEpoch(ctx context.Context, stepSize float64, cut bool) erro
 		st.BestEpoch, st.BestLL, st.BestStart = m.Epoch, exact(valid), false
 	}
 	t.report(m)
-	st.At.Epoch, st.At.Step = m.Epoch, 0
+	st.At.Epoch, st.At.Step, st.Apart = m.Epoch, 0, false
 	st.TrainLL, st.ValidLL = exact(m.TrainLL), exact(m.ValidLL)
 	st.LLSum, st.Rows, st.Impossible, st.Seconds = 0, 0, 0, 0
 	t.dirty = !cut
@@ -348,10 +348,10 @@ func (t *Trainer) copyParams(ctx context.Context) error {
 }
 
 // keepBest puts the parameters of the best epoch back. Those at hand are of steps after it where the run was stopped within the
-// next one and is to end before that.
+// next one and is to end before that, or that one was to begin again.
 func (t *Trainer) keepBest(ctx context.Context) error {
 	at := t.state.At
-	if t.best == nil || !t.opts.KeepsBest() || t.state.BestEpoch == at.Epoch && at.Step == 0 {
+	if t.best == nil || !t.opts.KeepsBest() || t.state.BestEpoch == at.Epoch && at.Step == 0 && !t.state.Apart {
 		return nil
 	}
 	for at := int64(0); at < int64(len(t.best)); at += chunkFloats {
