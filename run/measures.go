@@ -12,7 +12,7 @@ import (
 // BitsPerDimension returns -ll in bits, divided by the number of variables. ll
 // is the mean natural-log likelihood of a row.
 func BitsPerDimension(ll float64, variables int) float64 {
-	return -ll / (math.Ln2 * float64(variables))
+	return 0 - ll/(math.Ln2*float64(variables)) // 0 of rows that are certain, and not -0
 }
 
 // Perplexity returns e^(-ll/variables): for rows of tokens, that of a token.

@@ -22,6 +22,7 @@ func TestMeasures(t *testing.T) {
 		want   string
 	}{
 		{"table", dataset.Schema{Columns: []dataset.Column{codes, words}}, ll, `{"bpd":1}`},
+		{"certain rows", dataset.Schema{Columns: []dataset.Column{codes, words}}, 0, `{"bpd":0}`},
 		{"text", dataset.Schema{Columns: []dataset.Column{words, words}, Unit: dataset.Word}, ll, `{"bpd":1,"perplexity":2}`},
 		{"density", dataset.Schema{Columns: []dataset.Column{codes, number}}, ll, `{}`},
 		{"impossible text", dataset.Schema{Columns: []dataset.Column{words, words}, Unit: dataset.Word}, math.Inf(-1), `{"bpd":null,"perplexity":null}`},
