@@ -540,3 +540,27 @@ func TestBlockedDirectory(t *testing.T) {
 		t.Errorf("error is %v, want the system's in one line", err)
 	}
 }
+
+// TestResumeUntrained resumes a run without a step, which has ended or was stopped: it is what it was, and is refused as another one.
+func TestResumeUntrained(t *testing.T) {
+	j := newJob(t)
+	ended := t.Context()
+	stopped, cancel := context.WithCancel(ended)
+	cancel()
+	for epochs, ctx := range []context.Context{ended, stopped} {
+		dir := t.TempDir()
+		part := func(epochs int, seed uint64) *em.Trainer {
+			tr, _ := j.trainer(t, dir, j.model.table, func(o *em.Options) { o.Phases, o.Seed = []em.Phase{{Rule: em.FullBatch, Epochs: epochs}}, seed })
+			return tr
+		}
+		if _, err := part(epochs, 1).Run(ctx); epochs == 0 && err != nil || epochs > 0 && !errors.Is(err, em.ErrStopped) {
+			t.Fatalf("%d epochs: %v", epochs, err)
+		}
+		if found, err := part(2, 7).Resume(t.Context()); !errors.Is(err, em.ErrChanged) {
+			t.Errorf("%d epochs, with another seed: %t, %v; want ErrChanged", epochs, found, err)
+		}
+		if found, err := part(2, 1).Resume(t.Context()); !found || err != nil {
+			t.Errorf("%d epochs: found %t, %v", epochs, found, err)
+		}
+	}
+}

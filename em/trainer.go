@@ -29,7 +29,7 @@ type Trainer struct {
 	resumed bool
 	changes []Change  // since the checkpoint that Resume continued from
 	saved   time.Time // when the last checkpoint was taken
-	dirty   bool      // the state has moved on since
+	dirty   bool      // the state has moved on since, or there was none when Run began
 }
 
 // Result says what a run ended with. Resumed runs count all their parts.
@@ -115,19 +115,22 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 }
 
 // start opens what the run writes to, before its first step. A directory with checkpoints is
-// refused unless the run was resumed from it. The metrics file is cut back to the epochs of
+// refused unless the run was resumed from it. A run without a checkpoint gets one also where it ends, or is
+// stopped, before its first step, so that it is resumed as what it was. The metrics file is cut back to the epochs of
 // the checkpoint. Changes that were allowed are saved at once: they count even if the run ends
 // before its next checkpoint.
 func (t *Trainer) start(ctx context.Context) error {
 	if t.dir != nil {
-		if !t.resumed {
-			if all, err := t.dir.list(); err != nil {
-				return err
-			} else if len(all) > 0 {
-				return badOption("%s holds the checkpoints of a run; resume it or choose another directory", t.dir.dir)
-			}
-			t.resumed = true
+		all, err := t.dir.list()
+		switch {
+		case err != nil:
+			return err
+		case len(all) == 0:
+			t.dirty = true
+		case !t.resumed:
+			return badOption("%s holds the checkpoints of a run; resume it or choose another directory", t.dir.dir)
 		}
+		t.resumed = true
 		if err := t.dir.prepare(); err != nil {
 			return err
 		}
