@@ -125,13 +125,13 @@ func (o *Options) Facts() []Fact {
 	return facts
 }
 
-// LastSteps returns after how many steps the newest checkpoint in a directory was written, 0 if there is none. Nothing of it is read.
-func LastSteps(dir string) int64 {
+// LastSteps returns after how many steps the newest checkpoint in a directory was written, -1 if there is none. Nothing of it is read.
+func LastSteps(dir string) (int64, error) {
 	all, err := (&checkpointDir{dir: dir}).list()
 	if err != nil || len(all) == 0 {
-		return 0
+		return -1, err
 	}
-	return all[0]
+	return all[0], nil
 }
 
 // LastFingerprint returns the fingerprint of the newest checkpoint in a directory,

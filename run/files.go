@@ -33,7 +33,8 @@ const (
 )
 
 // claim makes and locks the directory of a run, and refuses one that holds a
-// run unless it is to be resumed.
+// run unless it is to be resumed. Of a model without a checkpoint, as in a copy of some files of a run,
+// nothing can be resumed, and beginning anew would replace it.
 func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("%w: no directory for the run; choose one with Dir", ErrOptions)
@@ -49,19 +50,33 @@ func claim(dir string, resume bool) (*atomicfile.DirLock, error) {
 		lock.Close()
 		return nil, err
 	}
-	of := firstIn(dir, ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile)
-	if of != "" && resume {
-		return lock, nil
-	}
-	if of != "" {
+	if err := refused(dir, resume); err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("%w: %s has %s; continue it with Resume, or choose another directory", ErrRun, dir, of)
-	}
-	if name := firstIn(dir, SamplesFile, TextSamplesFile); name != "" { // without a run, of which they would be
-		lock.Close()
-		return nil, fmt.Errorf("%w: %s has %s, which a run removes; choose another directory", ErrRun, dir, name)
+		return nil, err
 	}
 	return lock, nil
+}
+
+// refused says why a run cannot be written to a directory.
+func refused(dir string, resume bool) error {
+	switch of := firstIn(dir, ModelFile, MetricsFile, ConfigFile, CheckpointDir, ResultFile); {
+	case of == "":
+		if name := firstIn(dir, SamplesFile, TextSamplesFile); name != "" { // without a run, of which they would be
+			return fmt.Errorf("%w: %s has %s, which a run removes; choose another directory", ErrRun, dir, name)
+		}
+	case !resume:
+		return fmt.Errorf("%w: %s has %s; continue it with Resume, or choose another directory", ErrRun, dir, of)
+	default:
+		steps, err := em.LastSteps(filepath.Join(dir, CheckpointDir))
+		if err != nil {
+			return err
+		}
+		if steps < 0 && firstIn(dir, ModelFile) != "" {
+			return fmt.Errorf("%w: %s has %s and no checkpoint to continue from; bring its %s back, or train the model further from its file in another directory",
+				ErrRun, dir, ModelFile, CheckpointDir)
+		}
+	}
+	return nil
 }
 
 // firstIn returns the first of some names that a directory has, "" if it has none.
@@ -134,7 +149,13 @@ func (r *training) writeResult(res *Result) error {
 
 // SavedSteps returns how many steps the run in a directory had done when it saved its newest checkpoint, 0 without one: more than those
 // of its result where it was resumed and has not come to its end since.
-func SavedSteps(dir string) int64 { return em.LastSteps(filepath.Join(dir, CheckpointDir)) }
+func SavedSteps(dir string) int64 {
+	steps, err := em.LastSteps(filepath.Join(dir, CheckpointDir))
+	if err != nil {
+		return 0
+	}
+	return max(0, steps)
+}
 
 // removeResult removes the result and the samples of the model that is about to be replaced:
 // the next one may be given no samples.

@@ -239,6 +239,38 @@ func TestTrainDirectory(t *testing.T) {
 	}
 }
 
+// TestResumeWithoutCheckpoints resumes a directory that has a model and no checkpoints: it is refused, and stays as it is. Without a
+// model, as where a run was killed before its first checkpoint, it begins anew.
+func TestResumeWithoutCheckpoints(t *testing.T) {
+	o := small(t, "hclt")
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	model := read(t, filepath.Join(o.Dir, run.ModelFile))
+	saved, err := filepath.Glob(filepath.Join(o.Dir, run.CheckpointDir, "step-*"))
+	if err != nil || len(saved) == 0 {
+		t.Fatalf("checkpoints %v, %v", saved, err)
+	}
+	for _, path := range saved { // the circuit stays
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Resume, o.EM.Seed = true, 5
+	if _, err := run.Train(t.Context(), o); !errors.Is(err, run.ErrRun) || !strings.Contains(err.Error(), "no checkpoint to continue from") {
+		t.Errorf("a model without checkpoints: %v, want ErrRun", err)
+	}
+	if !bytes.Equal(read(t, filepath.Join(o.Dir, run.ModelFile)), model) || len(read(t, filepath.Join(o.Dir, run.MetricsFile))) == 0 {
+		t.Error("the run that was refused is not as it was")
+	}
+	if err := os.Remove(filepath.Join(o.Dir, run.ModelFile)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := run.Train(t.Context(), o); err != nil || r.Epochs != 4 {
+		t.Errorf("without a model: %+v, %v", r, err)
+	}
+}
+
 // TestTrainStrings: a name that the model file could not hold is refused before anything is trained.
 func TestTrainStrings(t *testing.T) {
 	o := small(t, "hclt")
