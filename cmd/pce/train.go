@@ -114,6 +114,10 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 	}
 	if given("out") {
 		cfg.Output = f.out
+	} else if f.resume {
+		if err := ofOtherRun(f.config.files, cfg.Output); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := f.run.override(cfg, given); err != nil {
 		return nil, nil, err
@@ -165,6 +169,27 @@ func (a *app) train(ctx context.Context, f *trainFlags, given func(string) bool)
 		err = &hinted{err, "continue with", a.continuing(f, cfg)}
 	}
 	return cfg, res, err
+}
+
+// ofOtherRun refuses to resume by the config of a run that was copied or moved. It has the directory that the run was in: that one would
+// be continued in place of the copy, or begun anew.
+func ofOtherRun(files []string, output string) error {
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		if filepath.Base(file) != run.ConfigFile || !isFile(dir, run.CheckpointDir) {
+			continue
+		}
+		own, _, err := configs.Load(configs.Options{Files: []string{file}})
+		if err != nil || own.Output != output { // another source says where
+			continue
+		}
+		here, err := os.Stat(dir)
+		there, missing := os.Stat(output)
+		if err == nil && (missing != nil || !os.SameFile(here, there)) {
+			return usagef("%s says that its run is in %s, as that of a run which was copied or moved does; add --out %s to continue it where it is, or --out %s", file, output, dir, output)
+		}
+	}
+	return nil
 }
 
 // subject says what a config trains, in a few words.

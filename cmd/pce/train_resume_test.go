@@ -219,6 +219,36 @@ func TestInterruptedResume(t *testing.T) {
 	}
 }
 
+// TestResumeCopied resumes by the config of a copy of a run, which names the directory of the first: it is refused, with the first run
+// there or gone, unless --out or a setting says which of them is meant.
+func TestResumeCopied(t *testing.T) {
+	interrupted(t)
+	if err := os.CopyFS("copy", os.DirFS("run")); err != nil {
+		t.Fatal(err)
+	}
+	metrics := readFile(t, "run", "metrics.jsonl")
+	resumed := []string{"train", "--resume", "--config", "copy/config.yaml"}
+	refused(t, exitUsage, "add --out copy to continue it where it is, or --out run", resumed...)
+	if !bytes.Equal(readFile(t, "run", "metrics.jsonl"), metrics) {
+		t.Error("the run that was copied was continued")
+	}
+	if err := os.Rename("run", "kept"); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitUsage, "add --out copy", resumed...)
+	if _, err := os.Stat("run"); err == nil {
+		t.Error("a run begins where the copied one was")
+	}
+	if err := os.Rename("kept", "run"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{append(resumed, "--out", "copy"), {"train", "--resume", "--config", "run/config.yaml"}, append(resumed, "--set", "output=third")} {
+		if end := runJSON(t, args...); number(t, end, "epochs") != 6 {
+			t.Errorf("%q ends with %v", args, end)
+		}
+	}
+}
+
 // TestResumeDamagedCircuit resumes a run whose circuit is damaged or gone: it is
 // made again of the rows, and written anew.
 func TestResumeDamagedCircuit(t *testing.T) {
