@@ -35,6 +35,9 @@ type NumberReader struct {
 // nil if there are none, are the columns' names: a file with a header is matched by
 // them, and a column that it lacks is missing in every row.
 func OpenNumbers(path string, columns int, names []string, round Rounding, opts Options) (*NumberReader, error) {
+	if names != nil && len(names) != columns {
+		return nil, badSetting("%s: %d names for %d columns; give each its own", path, len(names), columns)
+	}
 	opts.Schema = &Schema{Columns: make([]Column, columns)}
 	for i := range opts.Schema.Columns {
 		opts.Schema.Columns[i].Kind = Continuous
@@ -60,12 +63,15 @@ func OpenNumbers(path string, columns int, names []string, round Rounding, opts 
 }
 
 // Read fills dst with whole rows, NaN for missing cells, and returns their number. It
-// returns io.EOF, and no rows, when none are left.
+// returns io.EOF, and no rows, when none are left. Without room for a row the error matches ErrSetting.
 func (r *NumberReader) Read(ctx context.Context, dst []float64) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	columns := len(r.schema.Columns)
+	if len(dst) < columns { // which is not the end of the rows
+		return 0, badSetting("room for %d numbers of a row that has %d; give room for a row at least", len(dst), columns)
+	}
 	n := 0
 	for n < len(dst)/columns {
 		if r.recs == nil {

@@ -216,3 +216,25 @@ func TestParseNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberReaderRoom: without room for a row there are rows left all the same, and names that are too few are refused.
+func TestNumberReaderRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("1,2,3\n4,5,6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenNumbers(path, 3, nil, ToFloat64, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := r.Read(t.Context(), make([]float64, 2)); n != 0 || !errors.Is(err, ErrSetting) {
+		t.Errorf("room for 2 numbers of 3: %d rows, %v; want ErrSetting", n, err)
+	}
+	if n, err := r.Read(t.Context(), make([]float64, 7)); n != 2 || err != nil {
+		t.Errorf("then %d rows, %v; want both", n, err)
+	}
+	if _, err := OpenNumbers(path, 3, []string{"a"}, ToFloat64, Options{}); !errors.Is(err, ErrSetting) {
+		t.Errorf("a name for 3 columns: %v, want ErrSetting", err)
+	}
+}
