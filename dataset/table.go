@@ -64,7 +64,7 @@ func NewTable(s *Schema, rows int) (*Table, error) {
 
 // TableOf returns a table of rows without missing cells in the memory of codes, a byte
 // for each cell, [rows, columns]. All columns are discrete, with at most 256
-// categories. A code that is not a category is an error that matches ErrFormat.
+// categories. A code that is not a category is an error that matches ErrFormat. Append leaves what lies behind codes alone.
 func TableOf(s *Schema, codes []byte) (*Table, error) {
 	t, err := NewTable(s, 0)
 	if err != nil {
@@ -80,7 +80,7 @@ func TableOf(s *Schema, codes []byte) (*Table, error) {
 			return nil, fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, s.ColumnName(i%n), code, c.Categories)
 		}
 	}
-	t.rows, t.bytes = len(codes)/n, codes
+	t.rows, t.bytes = len(codes)/n, codes[:len(codes):len(codes)]
 	return t, nil
 }
 

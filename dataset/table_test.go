@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -212,5 +213,24 @@ func TestSummarizeNumbers(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestTableOfCodes: rows that are added to a table in the caller's memory leave what lies behind its codes alone.
+func TestTableOfCodes(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 3}, {Categories: 3}}}
+	codes := []byte{0, 1, 2, 0, 1, 1}
+	table, err := TableOf(s, codes[:4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := NewBatch(s, 1)
+	more.Columns[0].Codes.Set(0, 2)
+	more.Columns[1].Codes.Set(0, 2)
+	if err := table.Append(more); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(codes, []byte{0, 1, 2, 0, 1, 1}) {
+		t.Errorf("the caller's bytes have become %v", codes)
 	}
 }
