@@ -3,6 +3,7 @@ package dataset
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 )
 
@@ -23,6 +24,22 @@ func (k *keptText) append(b *Batch) {
 			k.ends = append(k.ends, int64(len(k.bytes)))
 		}
 	}
+}
+
+// slice returns the texts of n rows from row lo on, in memory of their own.
+func (k *keptText) slice(lo, n int) *keptText {
+	from, at := int64(0), lo*k.columns
+	if at > 0 {
+		from = k.ends[at-1]
+	}
+	out := &keptText{columns: k.columns, ends: slices.Clone(k.ends[at : at+n*k.columns])}
+	if last := len(out.ends) - 1; last >= 0 {
+		out.bytes = slices.Clone(k.bytes[from:out.ends[last]])
+	}
+	for i := range out.ends {
+		out.ends[i] -= from
+	}
+	return out
 }
 
 // cell returns the text of a cell, nil if there is none.

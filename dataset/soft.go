@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -359,10 +360,12 @@ type keptSoft struct {
 	cells []SoftCells
 	known []map[*Evidence]uint32
 	runs  int64 // of all evidence
+	rows  int   // of the table that it was added to last
 }
 
 // append adds the evidence of a batch to that of rows rows before it.
 func (k *keptSoft) append(b *Batch, rows int) {
+	k.rows = rows + b.Rows
 	for i := range b.Columns {
 		from, to := &b.Columns[i].Soft, &k.cells[i]
 		if from.Of == nil && to.Of == nil {
@@ -381,6 +384,20 @@ func (k *keptSoft) append(b *Batch, rows int) {
 			}
 		}
 	}
+}
+
+// slice returns the evidence about n rows from row lo on, in memory of its own.
+func (k *keptSoft) slice(lo, n int) *keptSoft {
+	out := &keptSoft{cells: make([]SoftCells, len(k.cells)), known: make([]map[*Evidence]uint32, len(k.cells)), runs: k.runs, rows: n}
+	for i := range k.cells {
+		from, to := &k.cells[i], &out.cells[i]
+		if from.Of == nil {
+			continue
+		}
+		to.Of, to.List = slices.Clone(from.Of[min(lo, len(from.Of)):min(lo+n, len(from.Of))]), slices.Clip(from.List)
+		out.known[i] = maps.Clone(k.known[i])
+	}
+	return out
 }
 
 // gather fills the evidence of b with that of rows, from row base of the table on.

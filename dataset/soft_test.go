@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -261,4 +265,57 @@ func FuzzSoft(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAppendToSlice: rows that are added to a slice of a table have their own texts and evidence, and the table keeps its.
+func TestAppendToSlice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte("1,{0|2}\n02,1\n+3,0..1\n4,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &Schema{Columns: []Column{{Kind: Continuous}, {Categories: 3}}}
+	src, err := Open(t.Context(), path, Options{Schema: s, KeepText: true, Soft: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := src.(*Table)
+	shown := func(table *Table) (rows []string) {
+		t.Helper()
+		var b Batch
+		if err := table.Gather(t.Context(), &b, span(0, table.Rows())); err != nil {
+			t.Fatal(err)
+		}
+		for r := range b.Rows {
+			row := fmt.Sprintf("%v %q", b.Columns[0].Values[r], b.Columns[0].Text[r])
+			if e := b.Columns[1].Soft.At(r); e != nil {
+				row += fmt.Sprint(" ", e.Runs)
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	before := shown(whole)
+	for _, part := range []*Table{whole.Slice(0, 2), whole.Slice(1, 3), whole.Slice(0, 4)} {
+		want := append(shown(part), before[2], before[3])
+		var last Batch
+		if err := whole.Gather(t.Context(), &last, []int{2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		if err := part.Append(&last); err != nil {
+			t.Fatal(err)
+		}
+		if got := shown(part); !slices.Equal(got, want) {
+			t.Errorf("the slice has %q, want %q", got, want)
+		}
+		if err := whole.Append(&last); err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, before[2], before[3])
+		if got := shown(whole); !slices.Equal(got, before) {
+			t.Errorf("the table has %q, want %q", got, before)
+		}
+		if got := shown(part); !slices.Equal(got, want) {
+			t.Errorf("then the slice has %q, want %q", got, want)
+		}
+	}
 }

@@ -149,6 +149,7 @@ func (t *Table) Append(b *Batch) error {
 	if missing && t.width == 1 && !t.byteMissing {
 		t.widen()
 	}
+	t.own()
 	switch t.width {
 	case 1:
 		t.bytes = interleaveCodes(t.bytes, b, t.discrete)
@@ -170,6 +171,22 @@ func (t *Table) Append(b *Batch) error {
 	}
 	t.rows += b.Rows
 	return nil
+}
+
+// own copies the texts and the evidence that a table has in common with the one that it is a slice of, before rows are added:
+// those of the new rows would be beside other rows of both.
+func (t *Table) own() {
+	n := len(t.schema.Columns)
+	if t.base == 0 && (t.texts == nil || len(t.texts.ends) == t.rows*n) && (t.soft == nil || t.soft.rows == t.rows) {
+		return
+	}
+	if t.texts != nil {
+		t.texts = t.texts.slice(t.base, t.rows)
+	}
+	if t.soft != nil {
+		t.soft = t.soft.slice(t.base, t.rows)
+	}
+	t.base = 0
 }
 
 // widen makes bytes without missing cells narrow codes.
