@@ -58,6 +58,14 @@ func fault(g *Graph, id NodeID, format string, args ...any) error {
 	return fmt.Errorf("%w: %v node %d %s", ErrGraph, g.Nodes[id].Kind, id, fmt.Sprintf(format, args...))
 }
 
+// checkID reports an id that is of none of the nodes.
+func (g *Graph) checkID(id NodeID) error {
+	if id < 0 || int(id) >= len(g.Nodes) {
+		return fmt.Errorf("%w: no node %d; there are %d", ErrGraph, id, len(g.Nodes))
+	}
+	return nil
+}
+
 // checkWiring checks all but the scopes, in the order of nodes, and returns the first fault
 // with the node's number. It runs before the checks of scopes, which may then index children,
 // leaves and edge blocks without looking.

@@ -1,7 +1,6 @@
 package circuit
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 )
@@ -17,8 +16,8 @@ const initSpread = 2
 // normalised, and weights that the mask rules out are 0. Inputs are drawn by
 // Leaf.Init. cols describes the variables' data; nil means unknown.
 func InitParams(g *Graph, id NodeID, seed uint64, cols []ColumnStats, dst []float32) error {
-	if id < 0 || int(id) >= len(g.Nodes) {
-		return fmt.Errorf("%w: no node %d; there are %d", ErrGraph, id, len(g.Nodes))
+	if err := g.checkID(id); err != nil {
+		return err
 	}
 	n := &g.Nodes[id]
 	if owner := g.Owner(id); n.Kind != Product && owner != id {

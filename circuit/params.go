@@ -7,6 +7,9 @@ import "fmt"
 // within 1e-3, a weight where the mask has none, or leaf parameters that the
 // leaf refuses. The graph is valid.
 func CheckParams[F float32 | float64](g *Graph, id NodeID, p []F) error {
+	if err := g.checkID(id); err != nil {
+		return err
+	}
 	n := &g.Nodes[id]
 	if want := g.NumParams(id); len(p) != want {
 		return fault(g, id, "has %d parameters; want %d", len(p), want)

@@ -1,6 +1,7 @@
 package circuit
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -262,6 +263,11 @@ func TestCheckParamsRefuses(t *testing.T) {
 	}
 	if CheckParams(g, 6, make([]float64, 31)) == nil {
 		t.Error("31 weights for 32 are allowed")
+	}
+	for _, id := range []NodeID{-1, NodeID(len(g.Nodes))} {
+		if err := CheckParams(g, id, []float32{1}); !errors.Is(err, ErrGraph) {
+			t.Errorf("parameters of node %d of %d: %v, want ErrGraph", id, len(g.Nodes), err)
+		}
 	}
 	for _, p := range [][]float64{{1.5, -0.5}, {-0.5, 1.5}} { // which sum to 1
 		if CheckParams(oneSum(1, 2), 1, p) == nil {
