@@ -35,6 +35,7 @@ func TestRefusals(t *testing.T) {
 		empty[i] = dataset.Missing
 	}
 	void, voidLeaves := tableOf(t, column{categories: 2, codes: make([]int, 200)}, column{categories: 2, codes: empty})
+	numbers, _ := tableOf(t, column{values: make([]float32, 200)})
 	many, long := &wide{rows: 1000}, &wide{rows: 1<<24 + 1}
 	many.schema.Columns, long.schema.Columns = make([]dataset.Column, 100000), make([]dataset.Column, 65)
 	bits := slices.Repeat([]circuit.Leaf{circuit.Bernoulli{}}, 65)
@@ -74,6 +75,9 @@ func TestRefusals(t *testing.T) {
 		{"one row", src, func(o *Options) { o.MinRows = 1 }, structures.ErrOptions, "min_rows 1"},
 		{"no workers", src, func(o *Options) { o.Workers = 0 }, structures.ErrOptions, "0 workers"},
 		{"a leaf too few", src, func(o *Options) { o.Leaves = leaves[:9] }, structures.ErrOptions, "9 leaves for 10 columns"},
+		{"no leaf", src, func(o *Options) { o.Leaves = slices.Concat(leaves[:9], []circuit.Leaf{nil}) }, structures.ErrOptions, "without a leaf for column 10"},
+		{"a leaf of no categories", src, func(o *Options) { o.Leaves = slices.Concat([]circuit.Leaf{circuit.Categorical{}}, leaves[1:]) }, structures.ErrOptions, "0 categories"},
+		{"a leaf of codes for numbers", numbers, func(o *Options) { o.Leaves = []circuit.Leaf{circuit.Bernoulli{}} }, structures.ErrOptions, "column 1, which is continuous"},
 		{"a search of nothing", src, func(o *Options) { o.Search = true }, structures.ErrOptions, "no validation rows"},
 	} {
 		o := Defaults()

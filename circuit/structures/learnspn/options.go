@@ -155,5 +155,25 @@ func (o *Options) check(src dataset.Source) error {
 	case int64(rows)*int64(columns) > maxCells:
 		return fmt.Errorf("%w: learnspn over %d rows of %d columns, which are more than %d cells; give fewer rows", structures.ErrData, rows, columns, int64(maxCells))
 	}
+	if err := o.checkLeaves(src.Schema()); err != nil {
+		return err
+	}
 	return o.checkDomains(rows)
+}
+
+// checkLeaves reports the first column whose leaf is none, or has codes where the column has numbers without bins.
+func (o *Options) checkLeaves(s *dataset.Schema) error {
+	for v, l := range o.Leaves {
+		if l == nil {
+			return fmt.Errorf("%w: learnspn without a leaf for %s; give each column one", structures.ErrOptions, s.ColumnName(v))
+		}
+		if err := l.CheckSettings(); err != nil {
+			return fmt.Errorf("%w: learnspn with the leaf of %s: %w", structures.ErrOptions, s.ColumnName(v), err)
+		}
+		if c := &s.Columns[v]; l.Codes() > 0 && c.Kind == dataset.Continuous && c.Edges == nil {
+			return fmt.Errorf("%w: learnspn with a %s leaf, which has codes, for %s, which is continuous; choose one of numbers, such as gaussian",
+				structures.ErrOptions, l.Name(), s.ColumnName(v))
+		}
+	}
+	return nil
 }
