@@ -31,7 +31,7 @@ type columnJSON struct {
 // MarshalJSON writes s in the compact form that UnmarshalJSON reads and model files keep:
 // equal neighbouring columns without names are written once with their number, and lists of
 // labels once for neighbours that share them. A schema that Validate refuses is an error.
-func (s *Schema) MarshalJSON() ([]byte, error) {
+func (s Schema) MarshalJSON() ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,9 @@ func TestSchemaJSON(t *testing.T) {
 			t.Errorf("got %s, %v, want %s", got, err, tt.want)
 			continue
 		}
+		if value, err := json.Marshal(tt.schema); err != nil || string(value) != tt.want {
+			t.Errorf("a value, which has no address, is %s, %v, want %s", value, err, tt.want)
+		}
 		var back Schema
 		if err := json.Unmarshal(got, &back); err != nil || !back.Equal(&tt.schema) {
 			t.Errorf("%s read back as %+v, %v", got, back, err)

@@ -61,8 +61,9 @@ type resultJSON struct {
 	Version          Version  `json:"version"`
 }
 
-// MarshalJSON writes one object, the line that pce train --json ends with.
-func (r *Result) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes one object, the line that pce train --json ends with. It is a method of the value, too: a Result within
+// another struct would else be written field by field, and JSON has no number for a log-likelihood that is NaN.
+func (r Result) MarshalJSON() ([]byte, error) {
 	j := resultJSON{
 		Nodes: r.Nodes, Edges: r.Edges, Parameters: r.Parameters,
 		TrainLL: Finite(r.TrainLL), ValidLL: Finite(r.ValidLL), TestLL: Finite(r.TestLL), Objective: r.Objective,

@@ -201,3 +201,16 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestResultValue: a result within a value of a program's own is the JSON of a pointer to it, with null for what is unknown.
+func TestResultValue(t *testing.T) {
+	r := run.Result{TrainLL: -1, ValidLL: math.NaN(), TestLL: math.Inf(-1)}
+	want, err := json.Marshal(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(map[string]any{"run": r})
+	if err != nil || string(got) != `{"run":`+string(want)+`}` {
+		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
