@@ -141,13 +141,17 @@ func (m *Model) Graph() *circuit.Graph {
 	return m.plan.Graph
 }
 
-// Info describes a circuit; its memory is that of one of its engines. For a forest it
-// fails with ErrKind: Forest has what there is to say.
+// Info describes a circuit; its memory is that of one of its engines, in launches of as many rows as it may come to have. For a
+// forest it fails with ErrKind: Forest has what there is to say.
 func (m *Model) Info() (*Info, error) {
 	if m.forest != nil {
 		return nil, fmt.Errorf("%w: it is a decision forest", ErrKind)
 	}
-	return m.plan.Info(run.QueryLoad(m.opts))
+	l, err := m.plan.PoolLoad(m.opts)
+	if err != nil {
+		return nil, err
+	}
+	return m.plan.Info(l)
 }
 
 // Queries says how the model answers each query: exactly, or not, and what that depends

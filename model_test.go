@@ -15,6 +15,7 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/reference"
+	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/run"
@@ -306,6 +307,37 @@ func TestModelErrors(t *testing.T) {
 	}
 	if _, err := pce.Open(t.Context(), "model_test.go", pce.Options{}); !errors.Is(err, format.ErrModel) {
 		t.Errorf("Open of a Go file: %v, want ErrModel", err)
+	}
+}
+
+// TestInfoMemory: what an engine takes, as Info says, is within the bound that the engines keep.
+func TestInfoMemory(t *testing.T) {
+	leaf := func(int) circuit.Leaf { return circuit.Categorical{Categories: 4} }
+	g, err := structures.HMM(structures.HMMOptions{Length: 200, Latents: 16, Tied: true, Leaf: leaf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := reference.Init(g, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := func(limit int64) run.MemoryPlan {
+		t.Helper()
+		m, err := pce.New(t.Context(), g, params.Read, pce.Options{Device: "cpu", Threads: 1, Engines: 1, MaxMemory: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		info, err := m.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Memory
+	}
+	all := memory(0)
+	limit := all.Total - all.Values/2
+	if got := memory(limit); got.Total > limit || got.Rows >= all.Rows {
+		t.Errorf("within %d bytes an engine takes %d, for %d rows of %d", limit, got.Total, got.Rows, all.Rows)
 	}
 }
 

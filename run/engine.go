@@ -40,15 +40,8 @@ func (b *Blueprint) Runner(ctx context.Context, l Load) (engine.Runner, error) {
 // runner takes fewer rows at a time than o.Rows where its calls ask for fewer or
 // o.MaxMemory wants it, which is for all of them together. Close the pool before the Blueprint.
 func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[engine.Runner], error) {
-	if b.Code != nil {
-		o = o.forCode()
-	}
-	o = o.withDefaults()
-	rows, err := b.queryRows(o)
+	o, rows, err := b.within(o)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.share(&o, rows.Most); err != nil {
 		return nil, err
 	}
 	return engine.OpenPool(ctx, o.Engines, rows, func(ctx context.Context, rows int) (engine.Runner, error) {
@@ -56,6 +49,26 @@ func (b *Blueprint) Pool(ctx context.Context, o Options) (*engine.Pool[engine.Ru
 		o.Rows = rows
 		return b.Runner(ctx, QueryLoad(o))
 	})
+}
+
+// within returns the options of the runners of a pool, each with its part of o.MaxMemory, and the rows of their launches.
+func (b *Blueprint) within(o Options) (Options, engine.LaunchRows, error) {
+	if b.Code != nil {
+		o = o.forCode()
+	}
+	o = o.withDefaults()
+	rows, err := b.queryRows(o)
+	if err == nil {
+		err = b.share(&o, rows.Most)
+	}
+	return o, rows, err
+}
+
+// PoolLoad says how the runners of a Pool run the circuit at most: in launches of the rows that o.MaxMemory leaves them.
+func (b *Blueprint) PoolLoad(o Options) (Load, error) {
+	o, rows, err := b.within(o)
+	o.Rows = rows.Most
+	return QueryLoad(o), err
 }
 
 // bare opens the device that l names and makes an engine on it, whose parameters are not

@@ -411,3 +411,27 @@ func TestMemoryOfEngines(t *testing.T) {
 		})
 	}
 }
+
+// TestPoolLoad wants a pool's engines to be described as they come to be: in launches of the rows that MaxMemory leaves each of them.
+func TestPoolLoad(t *testing.T) {
+	b := longHMM(t, 400)
+	plan := func(o Options) MemoryPlan {
+		t.Helper()
+		m, err := b.Memory(QueryLoad(o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	few := plan(Options{Device: "cpu", Threads: 1, Rows: 64})
+	for _, limit := range []int64{0, few.Total, 2*few.Total - runtimeBytes} {
+		o := Options{Device: "cpu", Threads: 1, MaxMemory: limit}
+		l, err := b.PoolLoad(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := plan(l.Options); limit > 0 && (m.Total > limit || m.Rows < 64 || m.Rows >= 512) || limit == 0 && m.Rows != 512 {
+			t.Errorf("within %d bytes an engine has %d rows, which take %d", limit, m.Rows, m.Total)
+		}
+	}
+}
