@@ -124,8 +124,11 @@ func (m *Model) Predict(ctx context.Context, rows, out []float32) error {
 // PredictBatch is Predict for a batch of Schema, whose cells are numbers as they are. One of other columns gives an error
 // that matches dataset.ErrFormat.
 func (m *Model) PredictBatch(ctx context.Context, b *dataset.Batch, out []float32) error {
+	if m.forest == nil {
+		return m.Predict(ctx, nil, nil) // which says what it is
+	}
 	columns := len(b.Columns)
-	if m.forest != nil && columns != m.forest.forest.Features {
+	if columns != m.forest.forest.Features {
 		return fmt.Errorf("%w: a batch of %d columns for a forest of %d features", dataset.ErrFormat, columns, m.forest.forest.Features)
 	}
 	for c := range b.Columns {

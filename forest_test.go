@@ -170,6 +170,9 @@ func TestForestIsNoCircuit(t *testing.T) {
 	if err := c.Predict(ctx, []float32{1}, []float32{0}); !errors.Is(err, pce.ErrKind) || c.Forest() != nil {
 		t.Errorf("a prediction of a circuit: %v", err)
 	}
+	if err := c.PredictBatch(ctx, dataset.NewBatch(c.Schema(), 1), []float32{0}); !errors.Is(err, pce.ErrKind) {
+		t.Errorf("a prediction of a circuit for a batch: %v", err)
+	}
 	two := &dataset.Batch{Rows: 3, Columns: make([]dataset.Cells, 2)} // as many cells as two rows have
 	for i := range two.Columns {
 		two.Columns[i].Values = make([]float32, 3)
