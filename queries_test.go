@@ -494,6 +494,9 @@ func TestMalformedBatches(t *testing.T) {
 	}
 	defer m.Close()
 	whole := func() *dataset.Batch { return dataset.NewBatch(m.Schema(), 4) }
+	soft := func(e dataset.Evidence) func(b *dataset.Batch) {
+		return func(b *dataset.Batch) { b.Columns[0].SetSoft(2, &e) }
+	}
 	product, err := run.NewExpectation(m.Schema(), []string{"$1*$2"})
 	if err != nil {
 		t.Fatal(err)
@@ -524,6 +527,13 @@ func TestMalformedBatches(t *testing.T) {
 			"evidence of nothing": func(b *dataset.Batch) {
 				b.Columns[0].Soft = dataset.SoftCells{Of: slices.Repeat([]uint32{1}, b.Rows), List: []*dataset.Evidence{nil}}
 			},
+			"evidence without runs":     soft(dataset.Evidence{Runs: []dataset.Run{}}),
+			"evidence of numbers":       soft(dataset.Evidence{Low: 0, High: 1}),
+			"a run without likelihood":  soft(dataset.Evidence{Runs: []dataset.Run{{First: 0, Last: 1}}}),
+			"a run below 0":             soft(dataset.Evidence{Runs: []dataset.Run{{First: -1, Last: 1, Likelihood: 1}}}),
+			"a run beyond the last":     soft(dataset.Evidence{Runs: []dataset.Run{{First: 0, Last: 3, Likelihood: 1}}}),
+			"runs that overlap":         soft(dataset.Evidence{Runs: []dataset.Run{{First: 0, Last: 1, Likelihood: 1}, {First: 1, Last: 2, Likelihood: 1}}}),
+			"a likelihood that is none": soft(dataset.Evidence{Runs: []dataset.Run{{First: 0, Last: 1, Likelihood: math.NaN()}}}),
 		} {
 			b := whole()
 			spoil(b)

@@ -144,28 +144,20 @@ func (d *softDecoder) column(s *Schema, i int, cells *Cells, rows int) error {
 // constructors of Evidence make. The number of runs is bounded by the bytes that are left
 // before memory is taken for them.
 func (d *softDecoder) evidence(c *Column) *Evidence {
+	e := &Evidence{}
 	if c.Kind == Continuous {
-		e := &Evidence{Low: d.float64(), High: d.float64()}
-		if !(e.Low < e.High || c.Counts && e.Low == e.High) {
+		e.Low, e.High = d.float64(), d.float64()
+	} else {
+		n := int(d.uint32())
+		if n < 1 || n > len(d.data)/16 {
 			return nil
 		}
-		return e
-	}
-	n := int(d.uint32())
-	if n < 1 || n > len(d.data)/16 {
-		return nil
-	}
-	e := &Evidence{Runs: make([]Run, n)}
-	next, least, most := 0, math.Inf(1), 0.0
-	for i := range e.Runs {
-		r := Run{int(d.uint32()), int(d.uint32()), d.float64()}
-		if r.First < next || r.Last < r.First || r.Last >= c.Categories || !(r.Likelihood > 0 && r.Likelihood <= math.MaxFloat64) {
-			return nil
+		e.Runs = make([]Run, n)
+		for i := range e.Runs {
+			e.Runs[i] = Run{int(d.uint32()), int(d.uint32()), d.float64()}
 		}
-		e.Runs[i], next = r, r.Last+1
-		least, most = min(least, r.Likelihood), max(most, r.Likelihood)
 	}
-	if most/least > maxRatio {
+	if !c.takes(e) {
 		return nil
 	}
 	return e

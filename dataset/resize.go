@@ -18,7 +18,7 @@ func (b *Batch) Resize(s *Schema, rows int) {
 	}
 }
 
-// Check gives an error that matches ErrFormat if b does not have the columns of s with a cell for each row.
+// Check gives an error that matches ErrFormat if b does not have the columns of s with a cell for each row, and evidence of them alone.
 func (b *Batch) Check(s *Schema) error {
 	if b.Rows < 0 || len(b.Columns) != len(s.Columns) {
 		return fmt.Errorf("%w: a batch of %d rows and %d columns; want %d columns", ErrFormat, b.Rows, len(b.Columns), len(s.Columns))
@@ -32,8 +32,13 @@ func (b *Batch) Check(s *Schema) error {
 		if have < b.Rows {
 			return fmt.Errorf("%w: %s has %d cells in a batch of %d rows", ErrFormat, s.ColumnName(v), have, b.Rows)
 		}
-		if row := c.Soft.bad(b.Rows); row >= 0 {
-			return fmt.Errorf("%w: row %d, %s: evidence number %d of a list of %d, which does not have it", ErrFormat, row, s.ColumnName(v), c.Soft.Of[row], len(c.Soft.List))
+		if row := c.Soft.bad(b.Rows, &s.Columns[v]); row >= 0 {
+			place := int64(c.Soft.Of[row])
+			if place > int64(len(c.Soft.List)) || c.Soft.List[place-1] == nil {
+				return fmt.Errorf("%w: row %d, %s: evidence number %d of a list of %d, which does not have it", ErrFormat, row, s.ColumnName(v), place, len(c.Soft.List))
+			}
+			return fmt.Errorf("%w: row %d, %s: the evidence %+v, which says nothing of a cell of the column; make it with RangeEvidence, SetEvidence or LikelihoodEvidence",
+				ErrFormat, row, s.ColumnName(v), *c.Soft.List[place-1])
 		}
 	}
 	return nil

@@ -42,14 +42,38 @@ func (s *SoftCells) At(row int) *Evidence {
 	return s.List[s.Of[row]-1]
 }
 
-// bad returns the first of some rows whose evidence is not in List, -1 if there is none.
-func (s *SoftCells) bad(rows int) int {
+// bad returns the first of some rows of a column whose evidence is not in List, or is none of the column, -1 if there is none.
+func (s *SoftCells) bad(rows int, c *Column) int {
 	if s.Of == nil {
 		return -1
 	}
+	fine := make([]bool, len(s.List))
 	return slices.IndexFunc(s.Of[:rows], func(place uint32) bool {
-		return place > 0 && (int64(place) > int64(len(s.List)) || s.List[place-1] == nil)
+		if place > 0 && int64(place) <= int64(len(s.List)) && !fine[place-1] {
+			fine[place-1] = c.takes(s.List[place-1])
+		}
+		return place > 0 && (int64(place) > int64(len(s.List)) || !fine[place-1])
 	})
+}
+
+// takes reports whether evidence is what the column's constructors of it make.
+func (c *Column) takes(e *Evidence) bool {
+	switch {
+	case e == nil:
+		return false
+	case c.Kind == Continuous:
+		return e.Runs == nil && (e.Low < e.High || c.Counts && e.Low == e.High)
+	case len(e.Runs) == 0:
+		return false
+	}
+	next, least, most := 0, math.Inf(1), 0.0
+	for _, r := range e.Runs {
+		if r.First < next || r.Last < r.First || r.Last >= c.Categories || !(r.Likelihood > 0 && r.Likelihood <= math.MaxFloat64) {
+			return false
+		}
+		next, least, most = r.Last+1, min(least, r.Likelihood), max(most, r.Likelihood)
+	}
+	return most/least <= maxRatio
 }
 
 // maxRatio bounds the ratio of two likelihoods of a cell, so that float32 holds their
