@@ -19,12 +19,15 @@ const (
 // port, the latter also without TLS, as gRPC wants it, and that does not wait for slow
 // clients: timeout is how long the body of a request may take to come, and again how
 // long the answer may take. A body that has not come by then ends its connection, or its
-// stream of HTTP/2.
+// stream of HTTP/2. Errors of connections are logged at the level of debugging, and not at all by a nil log.
 func HTTPServer(h http.Handler, timeout time.Duration, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	return &http.Server{
 		Handler:           h,
 		Protocols:         &protocols,

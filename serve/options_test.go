@@ -3,8 +3,10 @@ package serve
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestNames: every name that a model may have is that of its path, and the one that has another path is refused.
@@ -23,5 +25,12 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := New(Options{Loader: &fakeLoader{}, Models: []Source{{"stats", "m"}}}); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "GET /v2/models/stats is that of the statistics; rename it") {
 		t.Errorf("a model named stats: %v", err)
+	}
+}
+
+// TestServerWithoutLog: a server of HTTP needs no log, as a Server does.
+func TestServerWithoutLog(t *testing.T) {
+	if h := HTTPServer(http.NotFoundHandler(), time.Second, nil); h.ErrorLog == nil {
+		t.Error("errors of connections go to the log of the program")
 	}
 }
