@@ -26,7 +26,8 @@
 // # Goroutines
 //
 // A Model is safe for concurrent use: up to Options.Engines calls run at a time,
-// the others wait. No goroutine outlives a call.
+// the others wait. Goroutines that a call has started end with it, some of them a
+// fraction of a millisecond later, for as long as they look for work of another call.
 //
 // # Source
 //

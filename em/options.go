@@ -125,7 +125,7 @@ func (o *Options) epochs() int {
 }
 
 // Validate reports options that cannot work, with an error that matches ErrOptions, before a
-// run writes anything. NewTrainer calls it. What depends on the rows, such as the steps of an
+// run writes anything. New calls it. What depends on the rows, such as the steps of an
 // epoch, is checked when training starts.
 func (o *Options) Validate() error {
 	if s := o.shardRows(); s < 1 || s > engine.MaxShardRows {

@@ -32,10 +32,11 @@ const (
 	Scaled Space = "scaled"
 )
 
-// Options choose how a circuit is compiled. The zero value lets the compiler choose.
+// Options choose how a circuit is compiled. The zero value is float32, whatever error that has, in the space that the compiler
+// chooses; DefaultOptions are the usual ones.
 type Options struct {
 	Space Space     // "" is Auto
-	Type  simt.Type // F32 or F64; of values
+	Type  simt.Type // F32, the zero value, or F64; of values
 	// Bytes: the modules read bytes, in which MissingByte is a missing cell. It wants variables whose codes are
 	// below that, or histograms with whole breaks. Layout says how they lie: simt.Rows, [row][variable], or simt.Columns.
 	Bytes  bool
