@@ -168,11 +168,11 @@ func (r *sourceReader) Schema() *Schema { return r.src.Schema() }
 func (r *sourceReader) Close() error { return nil }
 
 func (r *sourceReader) Read(ctx context.Context, b *Batch, max int) error {
-	hi := min(r.src.Rows(), r.next+max)
-	if r.next == hi {
+	if r.next >= r.src.Rows() { // and not where no rows are asked for
 		b.Resize(r.src.Schema(), 0)
 		return io.EOF
 	}
+	hi := min(r.src.Rows(), r.next+max)
 	if err := r.src.Gather(ctx, b, span(r.next, hi)); err != nil {
 		return err
 	}

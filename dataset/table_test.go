@@ -234,3 +234,21 @@ func TestTableOfCodes(t *testing.T) {
 		t.Errorf("the caller's bytes have become %v", codes)
 	}
 }
+
+// TestReaderOfNoRows: a reader of a source that is asked for no rows has its rows yet, as one of a file has.
+func TestReaderOfNoRows(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 3}}}
+	table, err := TableOf(s, []byte{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, b := NewReader(table), new(Batch)
+	for _, max := range []int{0, 2, 0, 2} {
+		if err := r.Read(t.Context(), b, max); err != nil || b.Rows > max {
+			t.Fatalf("asked for %d rows: %d rows, %v", max, b.Rows, err)
+		}
+	}
+	if err := r.Read(t.Context(), b, 2); err != io.EOF || b.Rows != 0 {
+		t.Errorf("after the last: %d rows, %v; want io.EOF", b.Rows, err)
+	}
+}
