@@ -126,7 +126,7 @@ func (t *Table) Append(b *Batch) error {
 	if len(b.Columns) != len(t.schema.Columns) {
 		return fmt.Errorf("%w: batch has %d columns, table has %d", ErrFormat, len(b.Columns), len(t.schema.Columns))
 	}
-	missing := false
+	missing, most := false, 0
 	for i, c := range t.schema.Columns {
 		cells := &b.Columns[i]
 		if c.Kind == Continuous {
@@ -143,10 +143,10 @@ func (t *Table) Append(b *Batch) error {
 			if v >= c.Categories {
 				return fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, t.schema.ColumnName(i), v, c.Categories)
 			}
-			missing = missing || v == Missing
+			missing, most = missing || v == Missing, max(most, v)
 		}
 	}
-	if missing && t.width == 1 && !t.byteMissing {
+	for !t.fits(most, missing) {
 		t.widen()
 	}
 	t.own()
@@ -189,11 +189,33 @@ func (t *Table) own() {
 	t.base = 0
 }
 
-// widen makes bytes without missing cells narrow codes.
+// fits reports whether codes up to most, and missing cells, are told apart as the table stores them. Its schema may be that of a
+// model, which has more categories than the rows that it was made for.
+func (t *Table) fits(most int, missing bool) bool {
+	switch t.width {
+	case 1:
+		return t.byteMissing && most < 255 || !t.byteMissing && !missing && most < 256
+	case 2:
+		return most < MaxNarrow
+	}
+	return true
+}
+
+// widen stores codes in twice the bytes.
 func (t *Table) widen() {
+	if t.width == 2 {
+		codes := Codes{Narrow: t.narrow}
+		t.wide = make([]uint32, len(t.narrow), cap(t.narrow))
+		for i := range t.wide {
+			t.wide[i] = uint32(codes.At(i)) // Missing is the largest one
+		}
+		t.narrow, t.width = nil, 4
+		return
+	}
+	code := codesOfBytes[uint16](t.byteMissing)
 	t.narrow = make([]uint16, len(t.bytes), cap(t.bytes))
 	for i, v := range t.bytes {
-		t.narrow[i] = uint16(v)
+		t.narrow[i] = code[v]
 	}
 	t.bytes, t.width = nil, 2
 }

@@ -252,3 +252,44 @@ func TestReaderOfNoRows(t *testing.T) {
 		t.Errorf("after the last: %d rows, %v; want io.EOF", b.Rows, err)
 	}
 }
+
+// TestAppendWiderCodes: a builtin source under the schema of a model, which has more categories, takes rows of all of these.
+func TestAppendWiderCodes(t *testing.T) {
+	for _, categories := range []int{4, 256, 1000} {
+		for _, of := range []int{256, 300, MaxNarrow, MaxNarrow + 1, 100_000} {
+			if of < categories {
+				continue
+			}
+			s := &Schema{Columns: []Column{{Categories: of}}}
+			src, err := Open(t.Context(), fmt.Sprintf("builtin:random?rows=3&vars=1&categories=%d", categories), Options{Schema: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			table, more := src.(*Table), NewBatch(s, 5)
+			want := make([]int, 3)
+			codes := func() []int {
+				t.Helper()
+				var b Batch
+				if err := table.Gather(t.Context(), &b, span(0, table.Rows())); err != nil {
+					t.Fatal(err)
+				}
+				all := make([]int, b.Rows)
+				for r := range all {
+					all[r] = b.Columns[0].Codes.At(r)
+				}
+				return all
+			}
+			copy(want, codes())
+			for r, code := range []int{of - 1, Missing, 255, 0, max(of-2, 0)} {
+				more.Columns[0].Codes.Set(r, code)
+				want = append(want, code)
+			}
+			if err := table.Append(more); err != nil {
+				t.Fatal(err)
+			}
+			if got := codes(); !slices.Equal(got, want) {
+				t.Errorf("%d categories of %d: codes %v, want %v", categories, of, got, want)
+			}
+		}
+	}
+}
