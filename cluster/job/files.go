@@ -32,9 +32,8 @@ type FileRef struct {
 
 // Check refuses a reference that no member can have written.
 func (r *FileRef) Check() error {
-	sum, err := hex.DecodeString(r.Digest)
 	switch {
-	case err != nil || len(sum) != sha256.Size || r.Digest != hex.EncodeToString(sum):
+	case !isDigest(r.Digest):
 		return fmt.Errorf("%w: %.80q is not a SHA-256 digest", cluster.ErrJob, r.Digest)
 	case r.Name == "" || r.Name != filepath.Base(r.Name) || !filepath.IsLocal(r.Name) || len(r.Name) > 255:
 		return fmt.Errorf("%w: %.80q is not the name of a file", cluster.ErrJob, r.Name)
@@ -44,6 +43,12 @@ func (r *FileRef) Check() error {
 		return fmt.Errorf("%w: path %.80q does not start at /", cluster.ErrJob, r.Path)
 	}
 	return nil
+}
+
+// isDigest reports whether a text is a digest as references have it.
+func isDigest(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == sha256.Size && text == hex.EncodeToString(sum)
 }
 
 // FileAt describes the regular file at path, which is read once for its digest. Its path is
@@ -212,14 +217,15 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 }
 
 // Prune removes all copies but those of some contents, given by their digests: the
-// cache holds what the latest run needs.
+// cache holds what the latest run needs. A folder of this name may have been there before, and
+// what is not called by a digest is not a copy.
 func (s *Files) Prune(keep map[string]bool) error {
 	entries, err := os.ReadDir(s.cache)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		if !keep[e.Name()] {
+		if isDigest(e.Name()) && !keep[e.Name()] {
 			if err := os.RemoveAll(filepath.Join(s.cache, e.Name())); err != nil {
 				return err
 			}

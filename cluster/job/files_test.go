@@ -54,11 +54,18 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	readFile(t, path)
+	other := filepath.Join(dir, "cache", "thumbnails.db")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Prune(nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Error("a copy that nobody needs is kept")
+		t.Error("a copy that no run needs is kept")
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("what is not a copy is removed: %v", err)
 	}
 }
 
