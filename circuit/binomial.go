@@ -104,13 +104,28 @@ func (l Binomial) MStep(p, sum []float64, weight, pseudocount, step float64) {
 	p[0] = clampSuccess((1-step)*p[0] + step*fresh)
 }
 
-// Init draws p around the column's mean, one unit of log-odds wide.
+// Init draws p around the column's mean, as wide as the column, and at most one unit of log-odds: with many trials a distribution is
+// narrow, and units far from all counts would leave all rows to one of them. Where counts are farther apart than such units reach, it draws
+// any log-odds between those of the least and the largest.
 func (l Binomial) Init(p []float64, col ColumnStats, rng *rand.Rand) {
-	q := 0.5
+	n, odds, width := float64(l.Trials), 0.0, 1.0
 	if col.known() {
-		q = min(max(col.Mean/float64(l.Trials), 0.02), 0.98)
+		least := min(0.02, 0.5/n)
+		q := min(max(col.Mean/n, least), 1-least)
+		odds = math.Log(q / (1 - q))
+		variance := n * q * (1 - q) // which is also how far a unit of log-odds moves the mean
+		if col.Variance-variance > variance*variance {
+			at := func(x float64) float64 {
+				x = min(max(x, 0), n)
+				return math.Log((x + 0.5) / (n - x + 0.5))
+			}
+			low, high := at(col.Min), at(col.Max)
+			p[0] = clampSuccess(1 / (1 + math.Exp(-low-(high-low)*rng.Float64())))
+			return
+		}
+		width = min(1, math.Sqrt(max(col.Variance, variance))/variance)
 	}
-	odds := math.Log(q/(1-q)) + rng.NormFloat64()
+	odds += width * rng.NormFloat64()
 	p[0] = clampSuccess(1 / (1 + math.Exp(-odds)))
 }
 

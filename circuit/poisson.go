@@ -122,14 +122,24 @@ func (Poisson) MStep(p, sum []float64, weight, pseudocount, step float64) {
 	p[0] = min(max((1-step)*p[0]+step*fresh, MinProb), maxRate)
 }
 
-// Init draws a rate within a factor of 1.65 of the column's mean, which is enough to know: also
-// of a column that holds one large count, of which a rate near 1 leaves no probability.
+// Init draws a rate within a factor of 1.65 of the column's mean, and no farther from it than two of its deviations: units far
+// from all large counts, beside which a Poisson distribution is narrow, would leave all rows to one of them. Where counts are of several
+// magnitudes, more different than the mean is large, it draws any magnitude between the least and the largest. The mean is enough to know,
+// also of a column that holds one large count, of which a rate near 1 leaves no probability.
 func (Poisson) Init(p []float64, col ColumnStats, rng *rand.Rand) {
-	mean := 1.0
+	mean, width, u := 1.0, 1.0, rng.Float64()
 	if col.Mean > 0 {
 		mean = min(max(col.Mean, 0.01), maxRate/2)
 	}
-	p[0] = mean * math.Exp(rng.Float64()-0.5)
+	if col.known() {
+		if col.Variance-mean > mean*mean { // what a Poisson distribution of that mean lacks
+			least, largest := max(col.Min, min(0.5, mean)), min(col.Max, maxRate)
+			p[0] = least * math.Pow(largest/least, u)
+			return
+		}
+		width = min(1, 4*math.Sqrt(max(col.Variance, mean))/mean)
+	}
+	p[0] = mean * math.Exp(width*(u-0.5))
 }
 
 // Constants are the least and the largest rate of training.

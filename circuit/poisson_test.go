@@ -114,3 +114,35 @@ func TestDrawWide(t *testing.T) {
 		}
 	}
 }
+
+// TestInitOfLargeCounts wants starts that are as far apart as the counts of a column: a Poisson or binomial distribution of large
+// counts is narrow, and of units that start far from all of them one would get all rows. Small counts have starts as far apart as ever.
+func TestInitOfLargeCounts(t *testing.T) {
+	for _, tc := range []struct {
+		leaf  Leaf
+		col   ColumnStats
+		count float64    // of a parameter of 1
+		low   [2]float64 // between which the lowest start is, as a count
+		high  [2]float64 // likewise the highest
+	}{
+		{Poisson{}, ColumnStats{Mean: 102000, Variance: 1663 * 1663, Min: 99000, Max: 106000}, 1, [2]float64{98000, 100000}, [2]float64{104000, 106000}},
+		{Poisson{}, ColumnStats{Mean: 1e6, Variance: 1, Min: 1e6 - 2, Max: 1e6 + 2}, 1, [2]float64{1e6 - 2100, 1e6 - 1000}, [2]float64{1e6 + 1000, 1e6 + 2100}},
+		{Poisson{}, ColumnStats{Mean: 1700, Variance: 2333 * 2333, Max: 5200}, 1, [2]float64{0.5, 1}, [2]float64{4000, 5200}},
+		{Poisson{}, ColumnStats{Mean: 3, Variance: 9, Max: 12}, 1, [2]float64{1.8, 2}, [2]float64{4, 5}},
+		{Poisson{}, ColumnStats{Mean: 0.25, Variance: 0.25, Max: 3}, 1, [2]float64{0.15, 0.17}, [2]float64{0.35, 0.42}},
+		{Binomial{Trials: 4000}, ColumnStats{Mean: 1120, Variance: 102 * 102, Min: 900, Max: 1350}, 4000, [2]float64{700, 950}, [2]float64{1300, 1600}},
+		{Binomial{Trials: 4000}, ColumnStats{Mean: 10, Variance: 10, Min: 1, Max: 22}, 4000, [2]float64{2, 6}, [2]float64{16, 40}},
+		{Binomial{Trials: 4000}, ColumnStats{Mean: 1000, Variance: 1400 * 1400, Max: 3100}, 4000, [2]float64{0.4, 1}, [2]float64{2700, 3100}},
+		{Binomial{Trials: 12}, ColumnStats{Mean: 6, Variance: 9, Max: 12}, 12, [2]float64{0.2, 1.5}, [2]float64{10.5, 11.8}},
+	} {
+		rng := rand.New(rand.NewPCG(5, 5))
+		p, low, high := make([]float64, 1), math.Inf(1), math.Inf(-1)
+		for range 500 {
+			tc.leaf.Init(p, tc.col, rng)
+			low, high = min(low, tc.count*p[0]), max(high, tc.count*p[0])
+		}
+		if !(low >= tc.low[0] && low <= tc.low[1] && high >= tc.high[0] && high <= tc.high[1]) {
+			t.Errorf("%s, %+v: starts from %v to %v; want %v and %v", tc.leaf.Name(), tc.col, low, high, tc.low, tc.high)
+		}
+	}
+}
