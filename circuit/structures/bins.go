@@ -56,6 +56,9 @@ func sampleBinned(ctx context.Context, src dataset.Source, opts ChowLiuOptions) 
 			vars[v], err = binLabels(&codes[v], c.Categories, opts.Bins)
 		default:
 			vars[v], err = binCodes(&codes[v], c.Categories, opts.Bins)
+			if err == nil && schema.Image == [3]int{} && vars[v].crowded() { // levels of pictures have a range of their own
+				vars[v] = binValues(asNumbers(&codes[v]), opts.Bins)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrData, schema.ColumnName(v), err)
@@ -116,6 +119,37 @@ func binCodes(codes *dataset.Codes, categories, bins int) (binned, error) {
 		}
 	}
 	return v, nil
+}
+
+// crowded reports whether more than half of the rows that have a cell are in an eighth of bins of equal width, side by side: of
+// numbers far from 0, such as years, or near to each other beside one far away. Bins that nearly all rows share tell nothing.
+func (v *binned) crowded() bool {
+	side := v.missing() / 8
+	if !v.smooth || side == 0 {
+		return false
+	}
+	rows, beside, most := 0, 0, 0
+	for i, n := range v.count[:v.missing()] {
+		rows, beside = rows+n, beside+n
+		if i >= side {
+			beside -= v.count[i-side]
+		}
+		most = max(most, beside)
+	}
+	return 2*most > rows
+}
+
+// asNumbers returns codes as numbers, NaN for missing cells.
+func asNumbers(codes *dataset.Codes) []float32 {
+	values := make([]float32, codes.Len())
+	for r := range values {
+		if c := codes.At(r); c == dataset.Missing {
+			values[r] = float32(math.NaN())
+		} else {
+			values[r] = float32(c)
+		}
+	}
+	return values
 }
 
 // binLabels gives each of the most frequent codes a bin of its own and all others the last

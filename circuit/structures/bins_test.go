@@ -2,6 +2,7 @@ package structures
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -49,6 +50,42 @@ func TestBins(t *testing.T) {
 	} {
 		if !slices.Equal(got[v].bin, want.bin) || !slices.Equal(got[v].count, want.count) || got[v].smooth != want.smooth {
 			t.Errorf("column %d: bins %v, counts %v, smooth %v; want %+v", v, got[v].bin, got[v].count, got[v].smooth, want)
+		}
+	}
+}
+
+// TestBinsOfNumbersFarFromZero wants whole numbers to tell of each other what they tell when they are near 0: years lie in few of
+// the bins of equal width from 0 on, as do numbers beside a far one. Levels of images keep these.
+func TestBinsOfNumbersFarFromZero(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	const rows, years = 500, 60
+	near, far, beside := make([]int, rows), make([]int, rows), make([]int, rows)
+	for r := range rows {
+		near[r] = rng.IntN(years)
+		far[r], beside[r] = 1990+near[r], near[r]
+	}
+	near[0], near[1], beside[2] = 0, years-1, 4000
+	far[0], far[1] = 1990, 1990+years-1
+	src := &table{}
+	src.addCodes(years, nil, near)
+	src.addCodes(1990+years, nil, far)
+	src.addCodes(4001, nil, beside)
+	for _, image := range []bool{false, true} {
+		if image {
+			src.schema.Image = [3]int{1, 3, 1}
+		}
+		vars, err := sampleBinned(t.Context(), src, DefaultChowLiu())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v := range vars {
+			used := 0
+			for _, n := range vars[v].count[:vars[v].missing()] {
+				used += min(n, 1)
+			}
+			if few := image && v > 0; few != (used < 25) {
+				t.Errorf("image %v, column %d: %d bins have rows", image, v, used)
+			}
 		}
 	}
 }
