@@ -63,6 +63,7 @@ type mixture struct {
 	value     []float64
 	mean      []float64
 	deviation []float64
+	centre    []float64 // means over all rows, [numbers]
 	floor     []float64 // of the deviations, [numbers]
 	weight    []float64 // [stride] log
 	times     []float64 // [distinct] how many rows are this one
@@ -89,9 +90,14 @@ func newMixture(s slice, k int) *mixture {
 	m.value = make([]float64, len(s.rows)*len(numbers))
 	m.mean, m.deviation = make([]float64, len(numbers)*k), make([]float64, len(numbers)*k)
 	for j, v := range numbers {
+		sum, observed := 0.0, 0.0
 		for i, r := range s.rows {
-			m.value[i*len(numbers)+j] = s.all[v].values[r]
+			x := s.all[v].values[r]
+			if m.value[i*len(numbers)+j] = x; x == x {
+				sum, observed = sum+x, observed+1
+			}
 		}
+		m.centre = append(m.centre, sum/max(observed, 1))
 		m.floor = append(m.floor, 0.1*s.all[v].deviation+1e-9)
 	}
 	return m
@@ -123,7 +129,8 @@ func (m *mixture) run(rng *rand.Rand) float64 {
 	return before
 }
 
-// start makes each cluster a smeared copy of a random row.
+// start makes each cluster a smeared copy of a random row. Where the row has no number it is the mean of all rows: 0 may be far from all
+// of them, as counts and whole numbers are not stored as distances, and no row that has a number would then come to the cluster.
 func (m *mixture) start(rng *rand.Rand) {
 	const own = 0.6 // probability of the row's bin, beside an even share of the rest
 	clear(m.weight)
@@ -141,7 +148,7 @@ func (m *mixture) start(rng *rand.Rand) {
 		for j := range m.numbers {
 			x := m.value[r*m.numbers+j]
 			if x != x {
-				x = 0
+				x = m.centre[j]
 			}
 			m.mean[j*m.k+c], m.deviation[j*m.k+c] = x, 10*m.floor[j] // the floor is a tenth of the spread
 		}

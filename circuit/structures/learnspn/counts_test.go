@@ -80,6 +80,40 @@ func TestClustersOfNumbers(t *testing.T) {
 	}
 }
 
+// TestClustersFarFromZero wants the clusters of numbers that are far from 0 also where half of the cells are missing, and with them
+// some of those of the rows that clusters start from.
+func TestClustersFarFromZero(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 8))
+	const rows = 400
+	kind, columns := make([]int, rows), make([]column, 8)
+	for v := range columns {
+		columns[v].values = make([]float32, rows)
+	}
+	for r := range rows {
+		kind[r] = rng.IntN(2)
+		for v := range columns {
+			if columns[v].values[r] = float32(2000 + 60*kind[r] + rng.IntN(20)); rng.IntN(2) == 0 {
+				columns[v].values[r] = float32(math.NaN())
+			}
+		}
+	}
+	s := whole(tableRows(t, columns...))
+	for seed := range uint64(20) {
+		right := 0
+		clusters := clusterEM(s, 2, rand.New(rand.NewPCG(seed, 1)))
+		for _, cluster := range clusters {
+			of := [2]int{}
+			for _, r := range cluster {
+				of[kind[r]]++
+			}
+			right += max(of[0], of[1])
+		}
+		if len(clusters) != 2 || right < rows*95/100 {
+			t.Errorf("seed %d: %d of %d rows are in %d clusters of their kind", seed, right, rows, len(clusters))
+		}
+	}
+}
+
 // TestKMeans finds clumps that lie far apart from any first point.
 func TestKMeans(t *testing.T) {
 	const clumps, each = 4, 25
