@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/pce-engine/pce/circuit"
 )
 
 // Settings of hard EM.
@@ -92,7 +94,7 @@ func newMixture(s slice, k int) *mixture {
 	for j, v := range numbers {
 		sum, observed := 0.0, 0.0
 		for i, r := range s.rows {
-			x := s.all[v].values[r]
+			x := s.all[v].compared(s.all[v].values[r])
 			if m.value[i*len(numbers)+j] = x; x == x {
 				sum, observed = sum+x, observed+1
 			}
@@ -101,6 +103,35 @@ func newMixture(s slice, k int) *mixture {
 		m.floor = append(m.floor, 0.1*s.all[v].deviation+1e-9)
 	}
 	return m
+}
+
+// compared returns a number as clusters compare it: of a log-normal leaf its logarithm, of counts their root, whose deviation is the same
+// for all rates. Beside the largest numbers all others would look alike.
+func (x *variable) compared(number float64) float64 {
+	switch x.leaf.(type) {
+	case circuit.LogNormal:
+		if !(number > 0) {
+			return math.NaN()
+		}
+		return math.Log(number)
+	case circuit.Poisson:
+		return math.Sqrt(number)
+	}
+	return number
+}
+
+// spread returns the standard deviation of the numbers that clusters compare.
+func (x *variable) spread() float64 {
+	n, mean, squares := 0.0, 0.0, 0.0
+	for _, number := range x.values {
+		if y := x.compared(number); y == y { // Welford's update
+			n++
+			d := y - mean
+			mean += d / n
+			squares += d * (y - mean)
+		}
+	}
+	return math.Sqrt(squares / max(n, 1))
 }
 
 // ofRows returns the cluster of each row.

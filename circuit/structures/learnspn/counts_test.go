@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -76,6 +77,40 @@ func TestClustersOfNumbers(t *testing.T) {
 	for c, want := range []struct{ mean, variance float64 }{{3, 8. / 3}, {12.25, 174.75 - 12.25*12.25}} {
 		if mean, deviation := m.mean[c], m.deviation[c]; !near(mean, want.mean, 1e-12) || !near(deviation, math.Sqrt(want.variance), 1e-12) {
 			t.Errorf("cluster %d has the mean %v and the deviation %v, want %v and %v", c, mean, deviation, want.mean, math.Sqrt(want.variance))
+		}
+	}
+}
+
+// TestClustersOfMagnitudes wants rows of log-normal columns, and of counts, to be told apart also where rows elsewhere have numbers that
+// are thousands of times as large, beside which they are all alike.
+func TestClustersOfMagnitudes(t *testing.T) {
+	for _, leaf := range []circuit.Leaf{circuit.LogNormal{}, circuit.Poisson{}} {
+		rng := rand.New(rand.NewPCG(4, 8))
+		const rows = 300
+		columns := make([]column, 3)
+		for v := range columns {
+			columns[v] = column{values: make([]float32, rows), leaf: leaf}
+		}
+		var part []int32 // the rows of the first two kinds
+		for r := range rows {
+			for v := range columns {
+				x := math.Exp([]float64{1, 4.6, 9}[r%3] + 0.2*rng.NormFloat64())
+				columns[v].values[r] = float32(math.Round(x))
+			}
+			if r%3 < 2 {
+				part = append(part, int32(r))
+			}
+		}
+		s := whole(tableRows(t, columns...)).of(part)
+		apart := 0 // seeds; of some both clusters start from like rows and stay together
+		for seed := range uint64(10) {
+			clusters := clusterEM(s, 2, rand.New(rand.NewPCG(seed, 1)))
+			if len(clusters) == 2 && len(clusters[0]) == rows/3 && !slices.ContainsFunc(clusters[0], func(r int32) bool { return r%3 != clusters[0][0]%3 }) {
+				apart++
+			}
+		}
+		if apart < 8 {
+			t.Errorf("%s: the kinds are apart for %d of 10 seeds", leaf.Name(), apart)
 		}
 	}
 }

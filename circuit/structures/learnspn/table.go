@@ -27,7 +27,7 @@ type variable struct {
 	bins  []int32 // [rows], missing or 0..count-1
 	count int
 
-	deviation float64 // of numbers, over all rows
+	deviation float64 // of numbers as clusters compare them, over all rows
 }
 
 // slice is some of the rows of some of the variables.
@@ -81,7 +81,7 @@ func readTable(ctx context.Context, src dataset.Source, leaves []circuit.Leaf) (
 			x.gaps = x.gaps || !ok
 		}
 		if x.bin(); x.domain == 0 {
-			x.deviation = math.Sqrt(x.describe().Variance)
+			x.deviation = x.spread()
 		}
 	}
 	return all, nil
