@@ -23,8 +23,11 @@ func newLeafFitter(all []variable, smoothing float64) *leafFitter {
 		col, rng := all[v].describe(), rand.New(rand.NewPCG(0, uint64(v)))
 		p := make([]float64, all[v].leaf.NumParams())
 		all[v].leaf.Init(p, col, rng)
+		e := f.observe(v, s.rows)
+		sums := e.sums(0)
 		f.base[v] = p
-		f.base[v] = f.rows(v, s.rows)
+		f.base[v] = f.maximise(v, sums, e.weight[0], 0) // else the rows that are added would look like the random start
+		f.base[v] = f.maximise(v, sums, e.weight[0], smoothing)
 	}
 	return f
 }
@@ -51,11 +54,17 @@ func (x *variable) describe() circuit.ColumnStats {
 
 // rows returns the parameters of a variable's leaf for some rows.
 func (f *leafFitter) rows(v int, rows []int32) []float64 {
+	e := f.observe(v, rows)
+	return f.maximise(v, e.sums(0), e.weight[0], f.smoothing)
+}
+
+// observe returns what some rows say of a variable.
+func (f *leafFitter) observe(v int, rows []int32) *evidence {
 	e := newEvidence(&f.all[v], 1)
 	for _, r := range rows {
 		e.add(0, r, 1)
 	}
-	return f.maximise(v, e.sums(0), e.weight[0], f.smoothing)
+	return e
 }
 
 // evidence is what weighted rows say of a variable, apart for some states of another one.

@@ -31,3 +31,27 @@ func TestSmoothingOfLogistic(t *testing.T) {
 		}
 	}
 }
+
+// TestSmoothingIsLikeAllRows wants the rows that are added to look like all rows, however many they are: leaves of all rows have their
+// mean, whatever their parameters started from.
+func TestSmoothingIsLikeAllRows(t *testing.T) {
+	const rows = 200
+	rng := rand.New(rand.NewPCG(63, 64))
+	codes, numbers, counts := make([]int, rows), make([]float32, rows), make([]float32, rows)
+	for r := range rows {
+		codes[r] = min(max(int(128+20*rng.NormFloat64()), 0), 255)
+		numbers[r] = float32(5 + 3*rng.NormFloat64())
+		counts[r] = float32(rng.IntN(30))
+	}
+	all := tableRows(t, column{values: numbers}, column{values: counts, leaf: circuit.Poisson{}},
+		column{categories: 256, codes: codes, leaf: circuit.DiscretisedLogistic{Domain: 256}})
+	for _, smoothing := range []float64{2, 1e6} {
+		f := newLeafFitter(all, smoothing)
+		for v := range all {
+			want := all[v].describe()
+			if p := f.rows(v, whole(all).rows); !near(p[0], want.Mean, 0.01*math.Sqrt(want.Variance)) {
+				t.Errorf("%s, %v rows added: mean %v, want %v", all[v].leaf.Name(), smoothing, p[0], want.Mean)
+			}
+		}
+	}
+}
