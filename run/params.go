@@ -20,6 +20,7 @@ import (
 func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, error) {
 	given := b.params
 	var cols []circuit.ColumnStats
+	var shared map[circuit.NodeID]circuit.ColumnStats
 	if b.Train != nil && needsStats(b.Graph) {
 		sums, err := dataset.Summarize(ctx, b.Train)
 		if err != nil {
@@ -32,6 +33,7 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 				cols[i].Mean, cols[i].Variance = s.Median, s.Spread*s.Spread
 			}
 		}
+		shared = sharedStats(b.Graph, cols, sums)
 	}
 	return func(id circuit.NodeID, dst []float32) error {
 		if given != nil {
@@ -39,8 +41,47 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 				return err
 			}
 		}
-		return circuit.InitParams(b.Graph, id, seed, cols, dst)
+		of := cols
+		if all, ok := shared[id]; ok {
+			of = slices.Clone(cols)
+			of[b.Graph.Nodes[id].Var] = all
+		}
+		return circuit.InitParams(b.Graph, id, seed, of, dst)
 	}, nil
+}
+
+// sharedStats returns what the columns of inputs that share parameters look like together, by the node that owns these: units that all
+// start near the numbers of one column, as those of the last step of a tied hidden Markov model, may be far from all others.
+func sharedStats(g *circuit.Graph, cols []circuit.ColumnStats, sums []dataset.Summary) map[circuit.NodeID]circuit.ColumnStats {
+	columns := map[circuit.NodeID][]int{} // of owners that others are tied to
+	for i := range g.Nodes {
+		if n, owner := &g.Nodes[i], g.Owner(circuit.NodeID(i)); n.Kind == circuit.Input && int(owner) != i {
+			if columns[owner] == nil {
+				columns[owner] = []int{g.Nodes[owner].Var}
+			}
+			columns[owner] = append(columns[owner], n.Var)
+		}
+	}
+	all := make(map[circuit.NodeID]circuit.ColumnStats, len(columns))
+	for owner, list := range columns {
+		slices.Sort(list)
+		list = slices.DeleteFunc(slices.Compact(list), func(v int) bool { return sums[v].Observed == 0 })
+		c, rows := circuit.ColumnStats{}, 0.0
+		for k, v := range list {
+			rows += float64(sums[v].Observed)
+			c.Mean += (cols[v].Mean - c.Mean) * float64(sums[v].Observed) / rows
+			if k == 0 {
+				c.Min, c.Max = cols[v].Min, cols[v].Max
+			}
+			c.Min, c.Max = min(c.Min, cols[v].Min), max(c.Max, cols[v].Max)
+		}
+		for _, v := range list {
+			d := cols[v].Mean - c.Mean
+			c.Variance += (cols[v].Variance + d*d) * float64(sums[v].Observed) / rows
+		}
+		all[owner] = c
+	}
+	return all
 }
 
 // needsStats reports whether some leaf starts from what the data looks like.

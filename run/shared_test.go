@@ -1,0 +1,55 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/compile"
+)
+
+// TestTiedStart wants units of leaves that columns share to start from the numbers of all of these: those of the last step, which owns
+// the parameters of a tied hidden Markov model, may be far from all others, or there may be none.
+func TestTiedStart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 14))
+	var text strings.Builder
+	text.WriteString("a,b,c,d\n")
+	for range 200 {
+		fmt.Fprintf(&text, "%d,%d,%d,?\n", 10+rng.IntN(7), 1000+rng.IntN(60), 2000+rng.IntN(90))
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range []string{"gaussian", "poisson"} {
+		s := DefaultStructure()
+		s.Kind, s.Latents, s.Leaf.Type = "hmm", 16, leaf
+		b, err := Build(t.Context(), s, Files(path), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		for i := range b.Graph.Nodes {
+			id := circuit.NodeID(i)
+			if b.Graph.Nodes[i].Kind != circuit.Input || !b.Graph.OwnsParams(id) {
+				continue
+			}
+			p := make([]float32, b.Graph.NumParams(id))
+			if err := b.params(id, p); err != nil {
+				t.Fatal(err)
+			}
+			least, largest := math.Inf(1), math.Inf(-1)
+			for u := 0; u < len(p); u += len(p) / 16 {
+				least, largest = min(least, float64(p[u])), max(largest, float64(p[u]))
+			}
+			if !(least < 800 && largest > 1200) {
+				t.Errorf("%s: units start from %v to %v, and columns have 10 to 2000", leaf, least, largest)
+			}
+		}
+	}
+}
