@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -31,6 +32,11 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
 			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 { // outliers would be a bad start
 				cols[i].Mean, cols[i].Variance = s.Median, s.Spread*s.Spread
+				if b.Schema.Columns[i].Positive && s.Median > 0 { // log-normal leaves take a mean, which lies above the median
+					logs := math.Log1p(cols[i].Variance / (s.Median * s.Median))
+					cols[i].Mean = s.Median * math.Exp(logs/2)
+					cols[i].Variance = math.Expm1(logs) * cols[i].Mean * cols[i].Mean
+				}
 			}
 		}
 		shared = sharedStats(b.Graph, cols, sums)

@@ -53,3 +53,39 @@ func TestTiedStart(t *testing.T) {
 		}
 	}
 }
+
+// TestLogNormalStart wants units of log-normal leaves to start around the median of their column, also where the mean is far above it.
+func TestLogNormalStart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 15))
+	var text strings.Builder
+	text.WriteString("a,b\n")
+	for range 400 {
+		fmt.Fprintf(&text, "%v,%v\n", math.Exp(7+2*rng.NormFloat64()), math.Exp(7+2*rng.NormFloat64()))
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := DefaultStructure()
+	s.Latents, s.Leaf.Type = 256, "log-normal"
+	b, err := Build(t.Context(), s, Files(path), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input {
+			p := make([]float32, b.Graph.NumParams(circuit.NodeID(i)))
+			if err := b.params(circuit.NodeID(i), p); err != nil {
+				t.Fatal(err)
+			}
+			mean, c := 0.0, &b.Schema.Columns[n.Var]
+			for u := 0; u < len(p); u += 2 {
+				mean += float64(p[u]) / float64(n.Units)
+			}
+			if mean += math.Log(c.Scale); !(math.Abs(mean-7) < 0.5) { // of which a tenth is the standard error
+				t.Errorf("column %d: units start around %v, its median is 7", n.Var, mean)
+			}
+		}
+	}
+}
