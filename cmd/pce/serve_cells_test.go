@@ -53,3 +53,26 @@ func TestServeDomains(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
+
+// TestServeMixedDomains: a number that one of a column's leaves takes is answered as pce query answers it, whichever leaf comes last.
+func TestServeMixedDomains(t *testing.T) {
+	t.Chdir(t.TempDir())
+	normal, logs := "input x0 gaussian -3 1", "input x0 log-normal 1 0.5"
+	for name, text := range map[string]string{
+		"last.txt":   "a = " + normal + "\nb = " + logs + "\ns = sum a b : 0.4 0.6\n",
+		"first.txt":  "a = " + logs + "\nb = " + normal + "\ns = sum a b : 0.6 0.4\n",
+		"beside.txt": "a = " + logs + "\nb = " + normal + "\nc = " + logs + "\ns = sum a b : 0.6 0.4\nroot s\n",
+	} {
+		if err := os.WriteFile(name, []byte("circuit 1\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		url, stop := serving(t, nil, "--model", "m="+name)
+		status, said := post(t, url+"/v2/models/m/infer", `{"inputs":[{"name":"x","datatype":"FP64","shape":[2,1],"data":[-3,2]}]}`)
+		if status != 200 || !strings.Contains(string(said), "-1.835") {
+			t.Errorf("%s: %d %s; want 200 and -1.835 of the first row", name, status, said)
+		}
+		if code, said := stop(); code != 0 {
+			t.Errorf("%s: exit code %d: %s", name, code, said)
+		}
+	}
+}

@@ -113,14 +113,20 @@ type servedCircuit struct {
 	domains []int          // of columns, as circuit.RootDomains has them; -1: no leaf reads it
 }
 
-// numberLeaves returns a leaf of each column whose leaves describe numbers, and nil of others. Leaves of a column share their domain.
+// numberLeaves returns a leaf of each column whose leaves describe numbers, and nil of others. Where some of a column's leaves take
+// positive numbers alone it is one that takes all, as the engine has it: a number that one leaf takes is one of the column.
 // Columns of bins have codes: every number is in one, or outside of them all.
 func numberLeaves(m *pce.Model) []circuit.Leaf {
 	leaves := make([]circuit.Leaf, len(m.Schema().Columns))
 	g := m.Graph()
+	used := circuit.Reachable(g)
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Kind == circuit.Input && n.Leaf.Codes() == 0 {
-			leaves[n.Var] = n.Leaf
+		n := &g.Nodes[i]
+		if n.Kind != circuit.Input || !used[i] || n.Leaf.Codes() > 0 {
+			continue
+		}
+		if l := &leaves[n.Var]; *l == nil || n.Leaf.Check(-1) == nil {
+			*l = n.Leaf
 		}
 	}
 	return leaves
