@@ -199,15 +199,15 @@ func (s *Structure) stored(ctx context.Context, src dataset.Source) (*dataset.Sc
 			return nil, err
 		}
 	}
-	if err := s.shareCategories(&out); err != nil {
-		return nil, err
-	}
 	leaves := s.leavesOf(out.Columns)
-	for i, l := range leaves {
+	for i, l := range leaves { // before categories are shared, of which numbers have none
 		c := &out.Columns[i]
 		if c.Kind == dataset.Discrete && c.Labels == nil && slices.Contains(numberLeaves, l.Type) {
 			c.Kind, c.Categories = dataset.Continuous, 0
 		}
+	}
+	if err := s.shareCategories(&out); err != nil {
+		return nil, err
 	}
 	if s.tied() { // with whole numbers that leaves take as they take others
 		if err := shareScale(ctx, src, out.Columns); err != nil {
