@@ -227,6 +227,9 @@ func (c *Config) unusedIn(path string) (list []string) {
 		for i := range c.Data.Columns {
 			col := &c.Data.Columns[i]
 			kind := cmp.Or(col.Leaf.Type, c.Model.Leaf.Type)
+			if col.Leaf.Bins != 0 && len(col.Leaf.Edges) > 0 {
+				list = append(list, fmt.Sprintf("bins of the leaf of column %q is ignored: its edges are in place of bins", col.Name))
+			}
 			for _, x := range ofFamilies {
 				if x.set(&col.Leaf) && !slices.Contains(x.families, kind) {
 					list = append(list, fmt.Sprintf("%s of the leaf of column %q is ignored: it belongs to type %s, this is %s", x.key, col.Name, x.families[0], kind))
@@ -246,6 +249,7 @@ var ofFamilies = []struct {
 	families []string
 	set      func(l *Leaf) bool
 }{
+	{"categories", []string{"categorical", "auto", "bernoulli", "binomial", "discretised-logistic", "histogram"}, func(l *Leaf) bool { return l.Categories != 0 }},
 	{"bins", []string{"histogram"}, func(l *Leaf) bool { return l.Bins != 0 }},
 	{"edges", []string{"histogram"}, func(l *Leaf) bool { return len(l.Edges) > 0 }},
 	{"outside", []string{"histogram"}, func(l *Leaf) bool { return l.Outside != 0 }},
