@@ -105,8 +105,8 @@ func (all *inspection) settleScales(opts *Options) {
 			far = t.min
 		}
 		if math.Abs(float64(c.Standard(far))) > FarValue {
-			opts.warn(all.path, "%s has numbers such as %v, more than %d times its spread of %v away from %v; training takes those as missing (%d of %d cells sampled): "+
-				"list them in data.missing if they mark missing cells, else choose a histogram or log-normal leaf", s.ColumnName(i), shortNumber(far), FarValue, shortNumber(c.Scale), shortNumber(c.Offset),
+			opts.warn(all.path, "%s has numbers such as %v, more than %d times its spread of %v away from %v; training takes those as missing (%d of %d cells sampled) where the leaf is Gaussian: "+
+				"list them in data.missing if they mark missing cells, else choose a leaf with room for them, log-normal or a histogram with edges", s.ColumnName(i), shortNumber(far), FarValue, shortNumber(c.Scale), shortNumber(c.Offset),
 				t.picks.beyond(c.Offset, FarValue*c.Scale), len(t.picks.list))
 		}
 		numbers := t.distinct.values()

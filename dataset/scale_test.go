@@ -324,7 +324,7 @@ func TestFarFile(t *testing.T) {
 			if _, err := OpenAll(context.Background(), paths, Options{Types: map[string]Type{"x": {Kind: Continuous}}, Warn: func(w string) { warned += w }}); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(warned, "training takes those as missing (1 of 201 cells") {
+			if !strings.Contains(warned, "training takes those as missing (1 of 201 cells sampled) where the leaf is Gaussian:") {
 				t.Errorf("%s in %q: the warning is %q", far, paths, warned)
 			}
 		}
