@@ -151,13 +151,16 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 			return spec, nil
 		}
 		if len(l.Edges) > 0 {
-			return spec, fmt.Errorf("is discrete, and its histogram has edges between numbers; set its type to continuous, or give bins")
+			return spec, fmt.Errorf("is discrete, and its histogram has edges between numbers; set its type to continuous, or give its own leaf bins (in data.columns)")
 		}
 	}
 	if !discrete {
 		return spec, fmt.Errorf("is continuous, which a %s leaf cannot describe; choose leaf type auto, gaussian, log-normal or histogram, or make the column discrete", spec.Type)
 	}
 	n := c.Categories
+	if n < 2 && (spec.Type == "binomial" || spec.Type == "discretised-logistic") {
+		return spec, fmt.Errorf("has %d category, a %s leaf 2 or more; choose leaf type categorical", n, spec.Type)
+	}
 	switch spec.Type {
 	case "categorical":
 		spec.Categories = n

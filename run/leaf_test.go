@@ -123,7 +123,7 @@ func TestLeavesOfColumns(t *testing.T) {
 		{map[string]run.Leaf{"d": {Type: "log-normal"}}, `pce: bad options: "d" has the number -0.`},
 		{map[string]run.Leaf{"a": {Type: "log-normal"}}, `pce: bad options: "a" has the number 0, and a log-normal leaf takes positive ones; choose another leaf, or list the number in data.missing`},
 		{map[string]run.Leaf{"b": {Type: "binomial"}}, `pce: bad options: "b" is continuous, which a binomial leaf cannot describe; choose leaf type auto, gaussian, log-normal or histogram, or make the column discrete`},
-		{map[string]run.Leaf{"a": {Type: "histogram", Edges: []float64{0, 1}}}, `pce: bad options: "a" is discrete, and its histogram has edges between numbers; set its type to continuous, or give bins`},
+		{map[string]run.Leaf{"a": {Type: "histogram", Edges: []float64{0, 1}}}, `pce: bad options: "a" is discrete, and its histogram has edges between numbers; set its type to continuous, or give its own leaf bins (in data.columns)`},
 		{map[string]run.Leaf{"b": {Type: "histogram", Edges: []float64{1, 0}}}, `dataset: bad setting: "b" has the edge 0 at place 2; want ascending finite numbers`},
 	} {
 		s := run.DefaultStructure()
@@ -517,5 +517,21 @@ func TestBinsOfOneColumn(t *testing.T) {
 	}
 	if edges := b.Schema.Columns[1].Edges; !slices.Equal(bins, []int{3, 8, 4}) || len(edges) != 9 || edges[0] < 100 {
 		t.Errorf("%v bins, want 3, 8 and 4; the second column has the edges %v", bins, edges)
+	}
+}
+
+// TestOneCategory wants a column of one text to be refused with what to choose by leaves that are of several codes.
+func TestOneCategory(t *testing.T) {
+	n := 0
+	path := writeRows(t, "a,b", 50, func() []any { n++; return []any{n % 3, "x"} })
+	for leaf, want := range map[string]string{
+		"binomial":             `pce: bad options: "b" has 1 category, a binomial leaf 2 or more; choose leaf type categorical`,
+		"discretised-logistic": `pce: bad options: "b" has 1 category, a discretised-logistic leaf 2 or more; choose leaf type categorical`,
+	} {
+		s := run.DefaultStructure()
+		s.Latents, s.Leaves = 2, map[string]run.Leaf{"b": {Type: leaf}}
+		if _, err := run.Build(t.Context(), s, run.Files(path), compile.DefaultOptions()); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", leaf, err, want)
+		}
 	}
 }
