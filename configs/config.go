@@ -144,7 +144,7 @@ type Train struct {
 	StepSize       StepSize   `yaml:"step_size" doc:"how far a mini-batch moves the parameters: theta = (1-a) theta + a new"`
 	Discriminative float64    `yaml:"discriminative" min:"0" max:"1" doc:"share d of the class: instead of log p(class, x) the mean of log p(class, x) - d log p(x) is raised, at 1 that of log p(class | x); needs model.class"`
 	Momentum       float64    `yaml:"momentum" min:"0" max:"1" doc:"share of the averaged statistics that a step of anemone keeps, below 1"`
-	Pseudocount    float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly; for anemone, whose counts are those of one row, 5e-6 unless set"`
+	Pseudocount    float64    `yaml:"pseudocount" min:"0" max:"1000000" doc:"counts added to a distribution, spread evenly, or as the present parameters expect in Gaussian, log-normal, Poisson and discretised logistic leaves; for anemone, whose counts are those of one row, 5e-6 unless set"`
 	ShardRows      int        `yaml:"shard_rows" min:"0" max:"2048" doc:"rows whose flows are added as one unit; 0: 512, or on a cluster few enough that each worker there at the start of the run gets a shard of every step"`
 	Subsets        int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
 	Steps          int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after this many steps; 0: as many as the epochs need"`
