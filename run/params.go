@@ -37,6 +37,8 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 					cols[i].Mean = s.Median * math.Exp(logs/2)
 					cols[i].Variance = math.Expm1(logs) * cols[i].Mean * cols[i].Mean
 				}
+			} else if most := s.Median + 8*s.Spread; b.Schema.Columns[i].Counts && s.Spread > 0 && s.Max > most { // nor should starts reach to such counts
+				cols[i].Mean, cols[i].Variance, cols[i].Max = min(s.Mean, most), s.Spread*s.Spread, most
 			}
 		}
 		shared = sharedStats(b.Graph, cols, sums)

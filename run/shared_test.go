@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,38 @@ func TestLogNormalStart(t *testing.T) {
 			}
 			if mean += math.Log(c.Scale); !(math.Abs(mean-7) < 0.5) { // of which a tenth is the standard error
 				t.Errorf("column %d: units start around %v, its median is 7", n.Var, mean)
+			}
+		}
+	}
+}
+
+// TestFarCountStart wants rates to start among the counts of a column, of which one is far from all others.
+func TestFarCountStart(t *testing.T) {
+	rng := rand.New(rand.NewPCG(16, 16))
+	var text strings.Builder
+	text.WriteString("a,b\n4000,90000\n")
+	for range 400 {
+		fmt.Fprintf(&text, "%d,%d\n", rng.IntN(20), 5000+rng.IntN(4))
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := DefaultStructure()
+	s.Latents, s.Leaf.Type = 64, "poisson"
+	b, err := Build(t.Context(), s, Files(path), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input {
+			p := make([]float32, n.Units)
+			if err := b.params(circuit.NodeID(i), p); err != nil {
+				t.Fatal(err)
+			}
+			if most := []float32{100, 5200}[n.Var]; slices.Max(p) > most {
+				t.Errorf("column %d: a unit starts from a rate of %v, and most counts are far below %v", n.Var, slices.Max(p), most)
 			}
 		}
 	}
