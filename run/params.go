@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 					cols[i].Variance = math.Expm1(logs) * cols[i].Mean * cols[i].Mean
 				}
 			} else if most := s.Median + 8*s.Spread; b.Schema.Columns[i].Counts && s.Spread > 0 && s.Max > most { // nor should starts reach to such counts
-				cols[i].Mean, cols[i].Variance, cols[i].Max = min(s.Mean, most), s.Spread*s.Spread, most
+				cols[i].Mean, cols[i].Variance, cols[i].Max = cmp.Or(s.Median, min(s.Mean, s.Spread)), s.Spread*s.Spread, most // the mean may be above all others
 			}
 		}
 		shared = sharedStats(b.Graph, cols, sums)

@@ -91,13 +91,14 @@ func TestLogNormalStart(t *testing.T) {
 	}
 }
 
-// TestFarCountStart wants rates to start among the counts of a column, of which one is far from all others.
+// TestFarCountStart wants rates to start among the counts of a column, of which one is far from all others: not near that one, nor all above
+// the others, which the least of them would get together.
 func TestFarCountStart(t *testing.T) {
 	rng := rand.New(rand.NewPCG(16, 16))
 	var text strings.Builder
-	text.WriteString("a,b\n4000,90000\n")
+	text.WriteString("a,b,c\n4000,90000,1000000\n")
 	for range 400 {
-		fmt.Fprintf(&text, "%d,%d\n", rng.IntN(20), 5000+rng.IntN(4))
+		fmt.Fprintf(&text, "%d,%d,%d\n", rng.IntN(20), 5000+rng.IntN(4), rng.IntN(20))
 	}
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
@@ -116,8 +117,9 @@ func TestFarCountStart(t *testing.T) {
 			if err := b.params(circuit.NodeID(i), p); err != nil {
 				t.Fatal(err)
 			}
-			if most := []float32{100, 5200}[n.Var]; slices.Max(p) > most {
-				t.Errorf("column %d: a unit starts from a rate of %v, and most counts are far below %v", n.Var, slices.Max(p), most)
+			least, most := slices.Min(p), slices.Max(p)
+			if !(least < []float32{9, 5000, 9}[n.Var] && most < []float32{100, 5200, 100}[n.Var]) {
+				t.Errorf("column %d: units start from rates of %v to %v, and counts but one are from 0 to 19, or 5000 to 5003", n.Var, least, most)
 			}
 		}
 	}
