@@ -133,7 +133,7 @@ func (Poisson) Init(p []float64, col ColumnStats, rng *rand.Rand) {
 	}
 	if col.known() {
 		if col.Variance-mean > mean*mean { // what a Poisson distribution of that mean lacks
-			least, largest := max(col.Min, min(0.5, mean)), min(col.Max, maxRate)
+			least, largest := min(max(col.Min, min(0.5, mean)), maxRate), min(col.Max, maxRate)
 			p[0] = least * math.Pow(largest/least, u)
 			return
 		}

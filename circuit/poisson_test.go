@@ -128,6 +128,7 @@ func TestInitOfLargeCounts(t *testing.T) {
 		{Poisson{}, ColumnStats{Mean: 102000, Variance: 1663 * 1663, Min: 99000, Max: 106000}, 1, [2]float64{98000, 100000}, [2]float64{104000, 106000}},
 		{Poisson{}, ColumnStats{Mean: 1e6, Variance: 1, Min: 1e6 - 2, Max: 1e6 + 2}, 1, [2]float64{1e6 - 2100, 1e6 - 1000}, [2]float64{1e6 + 1000, 1e6 + 2100}},
 		{Poisson{}, ColumnStats{Mean: 1700, Variance: 2333 * 2333, Max: 5200}, 1, [2]float64{0.5, 1}, [2]float64{4000, 5200}},
+		{Poisson{}, ColumnStats{Mean: 3e13, Variance: 1e27, Min: 1e13, Max: 6e13}, 1, [2]float64{1e11, maxRate}, [2]float64{1e11, maxRate}}, // beyond all rates
 		{Poisson{}, ColumnStats{Mean: 3, Variance: 9, Max: 12}, 1, [2]float64{1.8, 2}, [2]float64{4, 5}},
 		{Poisson{}, ColumnStats{Mean: 0.25, Variance: 0.25, Max: 3}, 1, [2]float64{0.15, 0.17}, [2]float64{0.35, 0.42}},
 		{Binomial{Trials: 4000}, ColumnStats{Mean: 1120, Variance: 102 * 102, Min: 900, Max: 1350}, 4000, [2]float64{700, 950}, [2]float64{1300, 1600}},
