@@ -121,13 +121,13 @@ func binCodes(codes *dataset.Codes, categories, bins int) (binned, error) {
 	return v, nil
 }
 
-// crowded reports whether more than half of the rows that have a cell are in an eighth of bins of equal width, side by side: of
-// numbers far from 0, such as years, or near to each other beside one far away. Bins that nearly all rows share tell nothing.
+// crowded reports whether more than half of the rows that have a cell are in an eighth of bins of equal width, side by side, or in one of fewer
+// than eight: of numbers far from 0, such as years, or near to each other beside one far away. Bins that nearly all rows share tell nothing.
 func (v *binned) crowded() bool {
-	side := v.missing() / 8
-	if !v.smooth || side == 0 {
+	if !v.smooth {
 		return false
 	}
+	side := max(1, v.missing()/8)
 	rows, beside, most := 0, 0, 0
 	for i, n := range v.count[:v.missing()] {
 		rows, beside = rows+n, beside+n

@@ -74,17 +74,21 @@ func TestBinsOfNumbersFarFromZero(t *testing.T) {
 		if image {
 			src.schema.Image = [3]int{1, 3, 1}
 		}
-		vars, err := sampleBinned(t.Context(), src, DefaultChowLiu())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for v := range vars {
-			used := 0
-			for _, n := range vars[v].count[:vars[v].missing()] {
-				used += min(n, 1)
+		for _, bins := range []int{32, 4} {
+			o := DefaultChowLiu()
+			o.Bins = bins
+			vars, err := sampleBinned(t.Context(), src, o)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if few := image && v > 0; few != (used < 25) {
-				t.Errorf("image %v, column %d: %d bins have rows", image, v, used)
+			for v := range vars {
+				used := 0
+				for _, n := range vars[v].count[:vars[v].missing()] {
+					used += min(n, 1)
+				}
+				if few := image && v > 0; few != (used < bins*3/4) {
+					t.Errorf("image %v, column %d: %d of %d bins have rows", image, v, used, bins)
+				}
 			}
 		}
 	}

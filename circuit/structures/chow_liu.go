@@ -14,9 +14,9 @@ import (
 // A discrete column of at most Bins categories has one bin per category. Of more
 // categories, labelled ones have a bin each for the most frequent and one for
 // the rest; the others are numbers and are cut into bins of equal width. Where
-// more than half of the rows would be in an eighth of these, side by side, and rows
-// are not images, and in continuous columns, more than Bins values are cut into bins
-// of equally many rows. Only columns that are cut into bins of neighbouring values are
+// more than half of the rows would be in an eighth of these, side by side, or in one
+// of fewer than eight, and rows are not images, and in continuous columns, more than
+// Bins values are cut into bins of equally many rows. Only columns that are cut into bins of neighbouring values are
 // softened: categories, binary ones above all, are never smeared.
 type ChowLiuOptions struct {
 	Bins     int     // most bins of a variable, 2 to 254
