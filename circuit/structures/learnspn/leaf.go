@@ -25,6 +25,9 @@ func newLeafFitter(all []variable, smoothing float64) *leafFitter {
 		all[v].leaf.Init(p, col, rng)
 		e := f.observe(v, s.rows)
 		sums := e.sums(0)
+		if _, counts := all[v].leaf.(circuit.Poisson); counts && sums[0] == 0 {
+			sums[0] = 0.5 // half an event, as the rate of none at all would leave a count that no row has 70 nats and more below the others
+		}
 		f.base[v] = p
 		f.base[v] = f.maximise(v, sums, e.weight[0], 0) // else the rows that are added would look like the random start
 		f.base[v] = f.maximise(v, sums, e.weight[0], smoothing)

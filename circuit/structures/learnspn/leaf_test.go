@@ -55,3 +55,12 @@ func TestSmoothingIsLikeAllRows(t *testing.T) {
 		}
 	}
 }
+
+// TestSmoothingOfNoEvents wants a count above 0 to stay as possible as smoothing leaves a code that no row has, where all rows have 0.
+func TestSmoothingOfNoEvents(t *testing.T) {
+	all := tableRows(t, column{values: make([]float32, 200), leaf: circuit.Poisson{}})
+	p := newLeafFitter(all, 2).rows(0, whole(all).rows)
+	if none, one := all[0].leaf.LogProb(p, 0), all[0].leaf.LogProb(p, 1); !(none > -0.01 && one > -15) {
+		t.Errorf("log probabilities of no event and of one: %v and %v", none, one)
+	}
+}
