@@ -292,10 +292,13 @@ func (a *average) estimate() Estimate {
 	return e
 }
 
+// rounding is the most, in nats, that it leaves below 0. Densities that do not integrate to 1, as those of imported histograms, leave more.
+const rounding = 1e-3
+
 // atLeastZero takes what rounding has left below 0 from an exact expectation that is at least 0, as is says: a divergence, or
 // what discrete rows say. The mean of drawn rows stays as it is, since it has an error.
 func (e Estimate) atLeastZero(is bool) Estimate {
-	if is && e.Exact {
+	if is && e.Exact && e.Nats > -rounding {
 		e.Nats = max(e.Nats, 0)
 	}
 	return e
