@@ -13,13 +13,13 @@ type Summary struct {
 	Observed       int
 	Mean, Variance float64 // of the cells themselves: the sum is divided by Observed
 	Min, Max       float64
-	// Median and Spread, of Continuous columns, say where most cells are, whatever
+	// Median and Spread say where most cells are, whatever
 	// the others: see Column.Scale. They are taken from a sample.
 	Median, Spread float64
 }
 
-// Summarize reads src once, in order, and returns one Summary per column. Median and spread of
-// continuous columns come from a sample where the column is longer than the sample. A column
+// Summarize reads src once, in order, and returns one Summary per column. Median and spread
+// come from a sample where the column is longer than the sample. A column
 // without an observed cell has a zero Summary.
 func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 	s := src.Schema()
@@ -34,19 +34,17 @@ func Summarize(ctx context.Context, src Source) ([]Summary, error) {
 			return nil, err
 		}
 		for i := range out {
-			if s.Columns[i].Kind == Discrete {
-				out[i].addCodes(&b.Columns[i].Codes)
+			if most := sampledPerColumn(len(out)); s.Columns[i].Kind == Discrete {
+				out[i].addCodes(&b.Columns[i].Codes, &samples[i], most)
 			} else {
-				out[i].addValues(b.Columns[i].Values, &samples[i], sampledPerColumn(len(out)))
+				out[i].addValues(b.Columns[i].Values, &samples[i], most)
 			}
 		}
 	}
 	for i := range out {
 		if n := float64(out[i].Observed); n > 0 {
 			out[i].Variance /= n
-			if s.Columns[i].Kind == Continuous {
-				out[i].settle(&samples[i])
-			}
+			out[i].settle(&samples[i])
 		} else {
 			out[i] = Summary{}
 		}
@@ -64,8 +62,8 @@ func (s Summary) Numbers(c *Column) Summary {
 	return s
 }
 
-// SummarizeNumbers is Summarize of the numbers that the cells mean: those of scaled columns, and those that labels spell where each
-// label of a column is a number. Other labels count by their codes. It may read src twice.
+// SummarizeNumbers is Summarize of the numbers that the cells mean: those of scaled columns, and those that labels spell, without median and
+// spread, where each label of a column is a number. Other labels count by their codes. It may read src twice.
 func SummarizeNumbers(ctx context.Context, src Source) ([]Summary, error) {
 	out, err := Summarize(ctx, src)
 	if err != nil {
@@ -121,10 +119,11 @@ func (s *Summary) settle(sample *picks) {
 	s.Median, s.Spread = sample.most(s.Mean, math.Sqrt(s.Variance), s.Min, s.Max)
 }
 
-func (s *Summary) addCodes(codes *Codes) {
+func (s *Summary) addCodes(codes *Codes, sample *picks, most int) {
 	for i := range codes.Len() {
 		if c := codes.At(i); c != Missing {
 			s.add(float64(c))
+			sample.add(float64(c), most)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func TestSummarize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Summary{{3, 1e6 + 2, 8.0 / 3, 1e6, 1e6 + 4, 1e6 + 2, 2 / quartiles}, {4, 1.5, 2.25, 0, 3, 0, 0}, {}}
+	want := []Summary{{3, 1e6 + 2, 8.0 / 3, 1e6, 1e6 + 4, 1e6 + 2, 2 / quartiles}, {4, 1.5, 2.25, 0, 3, 1.5, 3 / quartiles}, {}}
 	for i := range want {
 		// Exact up to the rounding of a few float64 operations.
 		if d := got[i].Variance - want[i].Variance; !(d <= 1e-9 && d >= -1e-9) {

@@ -29,6 +29,13 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 			return nil, err
 		}
 		cols = make([]circuit.ColumnStats, len(sums))
+		counted := make([]bool, len(sums)) // by Poisson or binomial leaves
+		for i := range b.Graph.Nodes {
+			if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input {
+				_, trials := n.Leaf.(circuit.Binomial)
+				counted[n.Var] = counted[n.Var] || trials || b.Schema.Columns[n.Var].Counts
+			}
+		}
 		for i, s := range sums {
 			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
 			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 { // outliers would be a bad start
@@ -38,7 +45,7 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 					cols[i].Mean = s.Median * math.Exp(logs/2)
 					cols[i].Variance = math.Expm1(logs) * cols[i].Mean * cols[i].Mean
 				}
-			} else if most := s.Median + 8*s.Spread; b.Schema.Columns[i].Counts && s.Spread > 0 && s.Max > most { // nor should starts reach to such counts
+			} else if most := s.Median + 8*s.Spread; counted[i] && s.Spread > 0 && s.Max > most { // nor should starts reach to such counts
 				cols[i].Mean, cols[i].Variance, cols[i].Max = cmp.Or(s.Median, min(s.Mean, s.Spread)), s.Spread*s.Spread, most // the mean may be above all others
 			}
 		}

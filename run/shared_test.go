@@ -91,35 +91,42 @@ func TestLogNormalStart(t *testing.T) {
 	}
 }
 
-// TestFarCountStart wants rates to start among the counts of a column, of which one is far from all others: not near that one, nor all above
-// the others, which the least of them would get together.
+// TestFarCountStart wants leaves of counts to start among those of a column, of which one is far from all others: not near that one, nor all
+// above the others, which the least of them would get together.
 func TestFarCountStart(t *testing.T) {
-	rng := rand.New(rand.NewPCG(16, 16))
-	var text strings.Builder
-	text.WriteString("a,b,c\n4000,90000,1000000\n")
-	for range 400 {
-		fmt.Fprintf(&text, "%d,%d,%d\n", rng.IntN(20), 5000+rng.IntN(4), rng.IntN(20))
-	}
-	path := filepath.Join(t.TempDir(), "rows.csv")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := DefaultStructure()
-	s.Latents, s.Leaf.Type = 64, "poisson"
-	b, err := Build(t.Context(), s, Files(path), compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	for i := range b.Graph.Nodes {
-		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input {
-			p := make([]float32, n.Units)
-			if err := b.params(circuit.NodeID(i), p); err != nil {
-				t.Fatal(err)
-			}
-			least, most := slices.Min(p), slices.Max(p)
-			if !(least < []float32{9, 5000, 9}[n.Var] && most < []float32{100, 5200, 100}[n.Var]) {
-				t.Errorf("column %d: units start from rates of %v to %v, and counts but one are from 0 to 19, or 5000 to 5003", n.Var, least, most)
+	for _, tc := range []struct {
+		leaf, far string
+		count     float32 // of a parameter of 1
+	}{
+		{"poisson", "4000,90000,1000000", 1}, {"binomial", "4000,4000,4000", 4000},
+	} {
+		rng := rand.New(rand.NewPCG(16, 16))
+		var text strings.Builder
+		fmt.Fprintf(&text, "a,b,c\n%s\n", tc.far)
+		for range 400 {
+			fmt.Fprintf(&text, "%d,%d,%d\n", rng.IntN(20), 3000+rng.IntN(4), rng.IntN(20))
+		}
+		path := filepath.Join(t.TempDir(), "rows.csv")
+		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := DefaultStructure()
+		s.Latents, s.Leaf.Type = 64, tc.leaf
+		b, err := Build(t.Context(), s, Files(path), compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		for i := range b.Graph.Nodes {
+			if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input {
+				p := make([]float32, n.Units)
+				if err := b.params(circuit.NodeID(i), p); err != nil {
+					t.Fatal(err)
+				}
+				least, most := tc.count*slices.Min(p), tc.count*slices.Max(p)
+				if !(least < []float32{9, 3000, 9}[n.Var] && most < []float32{100, 3200, 100}[n.Var]) {
+					t.Errorf("%s, column %d: units start from %v to %v, and counts but one are from 0 to 19, or 3000 to 3003", tc.leaf, n.Var, least, most)
+				}
 			}
 		}
 	}
