@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,4 +174,37 @@ func differ(a, b []byte) int {
 		}
 	}
 	return n
+}
+
+// TestResumeDamagedCheckpoint resumes a run whose newest checkpoint is cut short, with other rows, of which another tree would be learned:
+// it keeps its circuit, which is that of the checkpoint before.
+func TestResumeDamagedCheckpoint(t *testing.T) {
+	chain := func(order ...int) string { // columns of which each is most often like the one before
+		rng := rand.New(rand.NewPCG(7, 7))
+		return writeRows(t, "a,b,c,d", 300, func() []any {
+			cells, x := make([]any, len(order)), rng.IntN(3)
+			for _, v := range order {
+				if rng.IntN(10) == 0 {
+					x = rng.IntN(3)
+				}
+				cells[v] = x
+			}
+			return cells
+		})
+	}
+	o := onRows(t, "hclt", "auto", chain(0, 1, 2, 3))
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := filepath.Glob(filepath.Join(o.Dir, run.CheckpointDir, "step-*"))
+	if err != nil || len(saved) < 2 {
+		t.Fatalf("checkpoints %v, %v", saved, err)
+	}
+	if err := os.Truncate(saved[len(saved)-1], 1000); err != nil {
+		t.Fatal(err)
+	}
+	o.Train, o.Resume, o.AllowChanges = run.Files(chain(0, 2, 3, 1)), true, true
+	if r, err := run.Train(t.Context(), o); err != nil || r.Epochs != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
