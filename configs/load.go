@@ -297,6 +297,9 @@ func (c *Config) unused() map[string]string {
 	for i := range c.Data.Columns {
 		kinds = append(kinds, c.Data.Columns[i].Leaf.Type) // whose other settings are those of model.leaf
 	}
+	if len(c.Model.Leaf.Edges) > 0 {
+		m["model.leaf.bins"] = "model.leaf.edges are in place of bins"
+	}
 	for _, x := range ofFamilies {
 		if !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(x.families, kind) }) {
 			m["model.leaf."+x.key] = "no leaf is of type " + x.families[0]

@@ -226,8 +226,8 @@ func TestFullFile(t *testing.T) {
 	}
 	defaults := map[string]any{}
 	schema.values(reflect.ValueOf(*Default()), func(f *field, v any) { defaults[f.path] = v })
-	// Keys that the rule, the pieces or the kind of job of the file refuses.
-	refused := []string{"train.subsets", "train.step_size.from", "train.step_size.to", "train.discriminative", "job.of", "job.soft", "job.result", "job.schedule", "job.profile", "job.rows", "job.seed", "job.probabilities", "job.candidates", "job.search"}
+	// Keys that the rule, the pieces, the edges or the kind of job of the file refuses, or leaves without effect.
+	refused := []string{"model.leaf.bins", "train.subsets", "train.step_size.from", "train.step_size.to", "train.discriminative", "job.of", "job.soft", "job.result", "job.schedule", "job.profile", "job.rows", "job.seed", "job.probabilities", "job.candidates", "job.search"}
 	schema.values(reflect.ValueOf(*cfg), func(f *field, v any) {
 		other := f.structure != "" && f.structure != cfg.Model.Structure
 		if !other && !slices.Contains(refused, f.path) && reflect.DeepEqual(v, defaults[f.path]) {
@@ -265,6 +265,7 @@ func TestUnused(t *testing.T) {
 		{[]string{`data.columns=[{name: b, type: label}]`, `data.columns=[{name: a, leaf: {bins: 8}}]`}, []string{`--set data.columns=[{name: a, leaf: {bins: 8}}]: bins of the leaf of column "a" is ignored: it belongs to type histogram, this is auto`}},
 		{[]string{"model.structure=learnspn", "model.latents=3"}, []string{"--set model.latents=3: model.latents is ignored: model.structure learnspn has as many units as the rows give it"}},
 		{[]string{`data.columns=[{name: a, leaf: {type: histogram, bins: 8, edges: [1, 2]}}]`}, []string{`--set data.columns=[{name: a, leaf: {type: histogram, bins: 8, edg…: bins of the leaf of column "a" is ignored: its edges are in place of bins`}},
+		{[]string{"model.leaf={type: histogram, bins: 9, edges: [1, 2]}"}, []string{"--set model.leaf={type: histogram, bins: 9, edges: [1, 2]}: model.leaf.bins is ignored: model.leaf.edges are in place of bins"}},
 		{[]string{"model.leaf={type: gaussian, categories: 5}"}, []string{"--set model.leaf={type: gaussian, categories: 5}: model.leaf.categories is ignored: no leaf is of type categorical"}},
 		{[]string{"model.leaf={type: gaussian, categories: 5}", `data.columns=[{name: a, leaf: {type: binomial}}]`}, nil},
 		{[]string{`data.columns=[{name: a, leaf: {type: poisson, categories: 5}}]`}, []string{`--set data.columns=[{name: a, leaf: {type: poisson, categories: 5}…: categories of the leaf of column "a" is ignored: it belongs to type categorical, this is poisson`}},
