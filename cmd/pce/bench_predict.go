@@ -72,6 +72,9 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 		return nil, err
 	}
 	p.DeviceMemory = 4*b.Program.NumParams + memory.Values + memory.Flows + memory.Scratch + memory.Program
+	if p.asked > rows { // the launches add their flows to integers
+		p.DeviceMemory += 8 * b.Program.FlowLen()
+	}
 	// The rows of a step are copied while the card works on the step before.
 	p.CopyBytes, p.CopySeconds = m.CellBytes(), float64(m.CellBytes())/rates.Host
 	p.FloorPer1k = max(p.Step.Floor, p.CopySeconds) * 1000 / float64(rows)

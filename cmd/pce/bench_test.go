@@ -267,3 +267,18 @@ func TestPredictDiscriminative(t *testing.T) {
 		}
 	}
 }
+
+// TestPredictMemory wants a step of several launches to have room for the integers that these add their flows to, as one that is measured takes.
+func TestPredictMemory(t *testing.T) {
+	var more [2]float64
+	for i, how := range [][]string{{"--predict-card", "h200"}, {"--device", "emulator", "--warmup", "0", "--steps", "1"}} {
+		memory := func(batch string) float64 {
+			args := slices.Concat(ofNoise, how, []string{"--set", "train.shard_rows=8", "--batch", batch})
+			return number(t, runJSON(t, args...), "device_memory_bytes")
+		}
+		more[i] = memory("16") - memory("8")
+	}
+	if more[0] <= 0 || more[0] != more[1] {
+		t.Errorf("a step of two launches takes %v bytes more than one of one, and %v where it is measured", more[0], more[1])
+	}
+}
