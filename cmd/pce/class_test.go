@@ -65,6 +65,15 @@ func TestDiscriminativeTraining(t *testing.T) {
 	if list := plain(t, "runs", "list", "."); end["objective"] != objective || joint["objective"] != nil || !strings.HasSuffix(list, "\nclass: ll are of "+objective+"\n") {
 		t.Errorf("the objective is %v, of the joint distribution %v; runs list as %s", end["objective"], joint["objective"], list)
 	}
+	if err := os.Rename("class/result.json", "kept.json"); err != nil {
+		t.Fatal(err)
+	}
+	if list := plain(t, "runs", "list", "."); !strings.HasSuffix(list, "\nclass: ll are of the objective of train.discriminative\n") || strings.Contains(list, "joint: ") {
+		t.Errorf("runs of which one is not done: %s", list)
+	}
+	if err := os.Rename("kept.json", "class/result.json"); err != nil {
+		t.Fatal(err)
+	}
 	if text := plain(t, append([]string{"train", "--out", "half"}, append(further, "--set", "train.discriminative=0.5", "--set", "train.epochs=1")...)...); !strings.Contains(text, "\nll are of   log p(row) - 0.5 log p(all but \"parity\")\n") ||
 		!strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(text, "\\", "")), " "), "--class parity --data rows.csv") {
 		t.Errorf("the end of training says %s", text)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/report"
 	"github.com/pce-engine/pce/run"
 )
@@ -106,6 +107,9 @@ func readRun(dir string) runEntry {
 	for _, e := range epochs {
 		r.Epochs, r.ValidLL = e.Epoch, e.ValidLL
 		r.TrainSeconds += e.Seconds
+	}
+	if cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}}); err == nil && cfg.Train.Discriminative > 0 {
+		r.Objective = "the objective of train.discriminative"
 	}
 	return r
 }

@@ -107,7 +107,7 @@ func next(cfg *configs.Config, r *run.Result) [][]string {
 		rows = slices.DeleteFunc(slices.Clone(cfg.Data.Train), func(p string) bool { return p == "" })
 	}
 	eval := command("eval", "--model", model, "--config", filepath.Join(r.Out, run.ConfigFile))
-	if r.Class != "" { // of which the run's own figures are
+	if r.Class != "" { // of which the run's own figures are, where its share is 1
 		eval = append(eval, "--class", r.Class)
 	}
 	for _, path := range rows {
