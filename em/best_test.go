@@ -246,3 +246,32 @@ func TestBestValid(t *testing.T) {
 		}
 	}
 }
+
+// TestCutBeyondEnd resumes a run that was stopped within an epoch with fewer epochs, which end before that one, and then with more of them.
+// The epoch continues where it is cut as before, and else begins again, as where the run is resumed with these epochs at once.
+func TestCutBeyondEnd(t *testing.T) {
+	j := newJob(t)
+	part := func(dir string, steps int64, phases ...em.Phase) []float32 {
+		t.Helper()
+		_, params, err := j.try(t, t.Context(), dir, j.model.table, func(o *em.Options) {
+			o.Phases, o.Steps, o.Patience, o.AllowChanges = phases, steps, 0, true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return params
+	}
+	epochs := func(n, subsets int) em.Phase { return em.Phase{Rule: em.FullBatch, Epochs: n, Subsets: subsets} }
+	for _, then := range [][]em.Phase{{epochs(4, 4)}, {epochs(2, 4), epochs(2, 1)}} {
+		atOnce, later := t.TempDir(), t.TempDir()
+		for _, dir := range []string{atOnce, later} {
+			part(dir, 10, epochs(4, 4))
+		}
+		for range 2 {
+			part(later, 0, epochs(1, 4))
+		}
+		if want, got := part(atOnce, 0, then...), part(later, 0, then...); !sameBits(got, want) {
+			t.Errorf("%d phases: %s", len(then), firstDifference(want, got))
+		}
+	}
+}

@@ -61,6 +61,9 @@ type state struct {
 
 	// Judged is the last epoch whose validation log-likelihood is of other rows or another objective than now.
 	Judged int `json:"judged,omitempty"`
+
+	// Cut are the settings by which At is counted where the present ones end before its epoch, so that they do not say how that is cut; else nil.
+	Cut *settings `json:"cut,omitempty"`
 }
 
 func newState() state {
@@ -81,6 +84,9 @@ func (s *state) validate() error {
 	}
 	if !(s.Averages >= 0 && s.Averages <= maxWeight) {
 		return fmt.Errorf("averages of weight %v are of no run that there can be", float64(s.Averages))
+	}
+	if s.Cut != nil {
+		return s.Cut.validate()
 	}
 	return nil
 }
@@ -150,8 +156,15 @@ func (s settings) epochs() int {
 // other steps begins again: what was left of it is not known any more. It
 // reports whether that happened.
 func (s *state) recut(was, now settings) (again bool) {
+	if s.Cut != nil {
+		was = *s.Cut
+	}
 	before, ok := was.schedule(s.At.Epoch)
 	after, still := now.schedule(s.At.Epoch)
+	s.Cut = nil
+	if s.At.Step > 0 && ok && !still {
+		s.Cut = &was
+	}
 	if s.At.Step == 0 || !ok || !still || sameSteps(before, after) {
 		return false
 	}
