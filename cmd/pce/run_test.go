@@ -11,10 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/configs"
@@ -179,6 +183,37 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		if c.Args == nil && !strings.Contains(c.Use, "[") && c.RunE != nil {
 			t.Errorf("%s does not say what arguments it takes", c.CommandPath())
 		}
+	}
+}
+
+// TestFlagsOfPages wants each flag that a page writes as code, by itself or behind pce, to be one of a command.
+func TestFlagsOfPages(t *testing.T) {
+	known, commands := map[string]bool{"help": true}, []*cobra.Command{(&app{stdout: io.Discard, stderr: io.Discard}).root()}
+	for len(commands) > 0 {
+		c := commands[0]
+		commands = append(commands[1:], c.Commands()...)
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, flag, found := regexp.MustCompile("\x60((?:--|pce )[^\x60]*)\x60"), regexp.MustCompile("--([a-z][a-z-]*)"), 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, span := range code.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range flag.FindAllStringSubmatch(span[1], -1) {
+				if found++; !known[name[1]] {
+					t.Errorf("%s: %s: no command has the flag --%s", page, span[1], name[1])
+				}
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d flags in %d pages", found, len(pages))
 	}
 }
 
