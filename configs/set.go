@@ -40,6 +40,16 @@ func parseSet(args []string) ([]setting, error) {
 	return settings, nil
 }
 
+// SetKeys returns the keys to which settings, as Options.Set has them, give values: of a section those in it.
+func SetKeys(set []string) ([]string, error) {
+	settings, err := parseSet(set)
+	keys := make([]string, len(settings))
+	for i, s := range settings {
+		keys[i] = s.field.path
+	}
+	return keys, err
+}
+
 // parseEnv reads the variables that start with PCE_, in the order of their
 // names; empty ones count as unset.
 func parseEnv(env []string) ([]setting, error) {

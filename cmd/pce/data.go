@@ -89,12 +89,21 @@ func (a *app) loadRowsConfig(flags *configFlags) (*configs.Config, error) {
 // what they look like is said by a flag and by the model.
 var splitKeys = []string{"data.train", "data.valid", "data.test", "data.expected", "data.image", "data.text.length", "data.text.vocabulary"}
 
+// ofRows refuses settings of splitKeys, for commands that ask a model about rows.
+func (f *configFlags) ofRows() error {
+	keys, err := configs.SetKeys(f.set) // data.text={length: 9} has a key of them, too
+	for _, key := range keys {
+		if slices.Contains(splitKeys, key) {
+			return usagef("--set %s: rows of a model are those of a flag, and look as the model says; leave it out", key)
+		}
+	}
+	return err
+}
+
 // loadAskedConfig is loadRowsConfig for commands that ask a model about rows: keys that only training reads are refused, too.
 func (a *app) loadAskedConfig(flags *configFlags) (*configs.Config, error) {
-	for _, key := range flags.keys() {
-		if slices.Contains(splitKeys, key) {
-			return nil, usagef("--set %s: rows of a model are those of a flag, and look as the model says; leave it out", key)
-		}
+	if err := flags.ofRows(); err != nil {
+		return nil, err
 	}
 	return a.loadRowsConfig(flags)
 }
