@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -186,7 +187,7 @@ func (f *benchFlags) check() error {
 	case config && how != (run.How{}) && how != (run.How{Path: run.PathTensor}):
 		return usagef("bench --config measures training, which code does not do; leave out --path code, --type, --space, --max-error and --error")
 	case f.model != "":
-		return f.config.ofModel(f.model)
+		return cmp.Or(f.config.ofModel(f.model), f.config.ofRows())
 	}
 	return nil
 }
@@ -264,6 +265,11 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		return nil, err
 	}
 	defer b.Close()
+	if b.Code != nil {
+		if err := f.config.ofCode(f.model); err != nil {
+			return nil, err
+		}
+	}
 	if err := f.setBatch(cfg, b); err != nil {
 		return nil, err
 	}

@@ -66,6 +66,17 @@ func (f *configFlags) ofModel(model string, unused ...string) error {
 	return nil
 }
 
+// ofCode refuses settings of compilation for a circuit that runs as code, which has none of the layers that these are about.
+func (f *configFlags) ofCode(model string) error {
+	keys, err := configs.SetKeys(f.set)
+	for _, key := range keys {
+		if strings.HasPrefix(key, "compile.") {
+			return usagef("--set %s: this changes nothing of the code of %s; leave it out, or give --path tensor", key, model)
+		}
+	}
+	return err
+}
+
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "Check, show and describe configs"}
 	c.AddCommand(a.configSchemaCommand(), a.configShowCommand(), a.configValidateCommand())
