@@ -89,6 +89,7 @@ func TestNamesThatAreNumbers(t *testing.T) {
 		{"age,pet\n30,cat\n31,dog\n", Options{}, ""},
 		{"age,1\n30,2\nold,3\n", Options{}, ""},
 		{"30,1\nold,2\n31,3\n", Options{}, ""},
+		{"none,1\n30,2\nnone,3\n", Options{}, ""},
 	} {
 		path, got := save(t, "a.csv", []byte(tt.in)), ""
 		tt.opts.Warn = func(w string) { got += strings.TrimPrefix(w, path) }

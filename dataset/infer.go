@@ -176,7 +176,7 @@ func (f *inference) warnOfNames(path string, mixed []int, opts *Options) {
 		return
 	}
 	for _, i := range mixed {
-		if v := &c.first[i]; v.Kind == String && len(f.columns[i].labels) == 1 {
+		if v, g := &c.first[i], &f.columns[i]; v.Kind == String && g.cells-g.numbers == 1 { // a text that comes again is a cell
 			opts.warn(path, "the first row has %s above numbers, and numbers itself, so that it is read as a row; if it names the columns, set data.header to yes", quote(v.Text))
 			return
 		}
