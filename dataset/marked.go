@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -46,7 +47,7 @@ func MarkedNumbers(marks []string) (numbers map[float64]bool) {
 // withMarks returns t with its marked cells missing: numbers, and labels. Where no cell can be marked it returns t.
 func (t *Table) withMarks(ctx context.Context, marks []string, opts *Options) (*Table, error) {
 	numbers, some := MarkedNumbers(marks), false
-	r := &markedReader{Reader: NewReader(t), numbers: numbers, codes: make([]map[int]bool, len(t.schema.Columns))}
+	r := &markedReader{Reader: NewReader(t), numbers: numbers, codes: make([]map[int]bool, len(t.schema.Columns)), noMissing: opts.NoMissing}
 	for i := range t.schema.Columns {
 		c := &t.schema.Columns[i]
 		r.codes[i] = c.markedCodes(marks, numbers)
@@ -78,8 +79,10 @@ func (c *Column) markedCodes(marks []string, numbers map[float64]bool) map[int]b
 // markedReader makes the marked cells of a table missing.
 type markedReader struct {
 	Reader
-	numbers map[float64]bool
-	codes   []map[int]bool // by column
+	numbers   map[float64]bool
+	codes     []map[int]bool // by column
+	noMissing bool
+	rows      int // that were read before
 }
 
 func (r *markedReader) Read(ctx context.Context, b *Batch, max int) error {
@@ -89,16 +92,23 @@ func (r *markedReader) Read(ctx context.Context, b *Batch, max int) error {
 	for i := range b.Columns {
 		cells, column := &b.Columns[i], &r.Schema().Columns[i]
 		for n := range b.Rows {
-			switch {
-			case !cells.Discrete():
-				if v := cells.Values[n]; v == v && r.numbers[column.shortest(v)] {
-					cells.Values[n] = missingValue
+			if cells.Discrete() {
+				if !r.codes[i][cells.Codes.At(n)] {
+					continue
 				}
-			case r.codes[i][cells.Codes.At(n)]:
 				cells.Codes.Set(n, Missing)
+			} else {
+				if v := cells.Values[n]; v != v || !r.numbers[column.shortest(v)] {
+					continue
+				}
+				cells.Values[n] = missingValue
+			}
+			if r.noMissing {
+				return badData(fmt.Sprintf("row %d", r.rows+n+1), "cell of %s is missing; fill it or allow missing cells", r.Schema().ColumnName(i))
 			}
 		}
 	}
+	r.rows += b.Rows
 	return nil
 }
 

@@ -145,6 +145,9 @@ func TestMarksOfTables(t *testing.T) {
 	if same, err := table.withMarks(t.Context(), []string{"500.5"}, &Options{}); err != nil || same == table {
 		t.Errorf("a column of numbers is looked at: %v", err)
 	}
+	if _, err := table.withMarks(t.Context(), []string{"none"}, &Options{NoMissing: true}); err == nil || !strings.Contains(err.Error(), "row 2: cell of column 1 is missing") {
+		t.Errorf("a marked cell where none may be missing: %v", err)
+	}
 	if same, err := table.withMarks(t.Context(), []string{"what"}, &Options{}); err != nil || same != table {
 		t.Errorf("a mark that no cell has: another table, %v", err)
 	}

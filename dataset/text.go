@@ -173,9 +173,10 @@ func (o *Options) textLeft() *int64 {
 // Tokens at the end that fill no window are left out.
 type textReader struct {
 	*tokens
-	schema *Schema
-	codes  map[string]int
-	window []int
+	schema    *Schema
+	codes     map[string]int
+	window    []int
+	noMissing bool
 }
 
 func (r *textReader) Schema() *Schema { return r.schema }
@@ -213,6 +214,9 @@ func (r *textReader) fill() error {
 			return err
 		}
 		r.window[i] = r.codes[string(word)] // <unk> is code 0
+		if r.noMissing && r.window[i] == Missing {
+			return badData(fmt.Sprintf("%s:%d", r.path, r.line), "%s marks a missing cell; fill it or allow missing cells", quote(word))
+		}
 	}
 	return nil
 }
@@ -232,6 +236,6 @@ func openText(s *Schema, opts *Options) (func(path string) (Reader, error), erro
 		if err != nil {
 			return nil, err
 		}
-		return &textReader{tokens: t, schema: s, codes: codes, window: make([]int, len(s.Columns))}, nil
+		return &textReader{tokens: t, schema: s, codes: codes, window: make([]int, len(s.Columns)), noMissing: opts.NoMissing}, nil
 	}, nil
 }

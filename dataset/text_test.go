@@ -96,6 +96,7 @@ func TestBadText(t *testing.T) {
 		{"ab", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
 		{"", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
 		{"a\nb\x00", Options{}, "a.txt:2: holds a zero byte; is this a text file?"},
+		{"ab\na_", Options{Text: Text{Length: 1}, Missing: []string{"_"}, NoMissing: true}, `a.txt:2: "_" marks a missing cell; fill it or allow missing cells`},
 		{strings.Repeat("x", 4097), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
 		{"abc", Options{Schema: table}, "data: is text, and the model's variables are not tokens; give a table of 1 columns"},
 	} {
