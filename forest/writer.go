@@ -85,9 +85,10 @@ func (w *Writer) Write(row []float64) error {
 func (w *Writer) Close() error { return w.to.Flush() }
 
 // QuoteLabel returns a label as a cell of CSV: in quotes where it would be read as something else. Readers drop blanks around a
-// cell and lines without one, and take a file whose rows are cut evenly by semicolons or tabs for a table with these.
+// cell and lines without one, and take a file whose rows are cut evenly by semicolons or tabs for a table with these, one that
+// begins with U+FEFF for text with the mark of an encoding, and one that begins with the bytes 1f 8b for gzip.
 func QuoteLabel(s string) string {
-	if s == "" || strings.ContainsAny(s, ",;\t\"\r\n") || strings.TrimSpace(s) != s {
+	if s == "" || strings.ContainsAny(s, ",;\t\"\r\n\x1f\ufeff") || strings.TrimSpace(s) != s {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}
 	return s

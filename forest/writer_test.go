@@ -28,6 +28,8 @@ func TestWriter(t *testing.T) {
 		{Forest{Classes: 2, Labels: []string{"dry", "wet; cold"}}, Class, []float64{1}, `"wet; cold"`},
 		{Forest{Classes: 2, Labels: []string{"dry", " wet"}}, Class, []float64{1}, `" wet"`},
 		{Forest{Classes: 2, Labels: []string{"dry", ""}}, Class, []float64{1}, `""`},
+		{Forest{Classes: 2, Labels: []string{"dry", "\ufeffwet"}}, Class, []float64{1}, "\"\ufeffwet\""},
+		{Forest{Classes: 2, Labels: []string{"dry", "\x1f\x8b"}}, Class, []float64{1}, "\"\x1f\x8b\""},
 	} {
 		var out strings.Builder
 		w := NewWriter(&out, &c.forest, c.what)
