@@ -165,8 +165,10 @@ func (r *bytesReader) attributes(f *forest.Forest, parallel int32) {
 	}
 	d := document{best: all["best_iteration"], limit: all["best_ntree_limit"], parallel: fmt.Sprint(parallel), trees: f.Trees}
 	f.BestTrees = d.bestTrees(f.Outputs)
-	delete(all, "best_iteration")
-	delete(all, "best_ntree_limit")
+	// The last three are settings of training, which files of other kinds have elsewhere.
+	for _, name := range []string{"best_iteration", "best_ntree_limit", "objective", "metrics", "count_poisson_max_delta_step"} {
+		delete(all, name)
+	}
 	if len(all) > 0 {
 		f.Attributes = all
 	}

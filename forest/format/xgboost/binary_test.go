@@ -24,6 +24,7 @@ func TestBinaryBestTrees(t *testing.T) {
 		want       int
 	}{
 		{[]string{"best_iteration", "4", "best_score", "0.5"}, 1, 0, 5}, {[]string{"best_score", "0.5", "best_iteration", "4"}, 0, 0, 5}, {[]string{"best_iteration", "4"}, 3, 0, 15},
+		{[]string{"best_score", "0.5", "count_poisson_max_delta_step", "0.7", "metrics", "rmse;", "objective", "{}"}, 1, 0, 0},
 		{[]string{"best_iteration", "4", "best_ntree_limit", "20"}, 1, 0, 20}, {[]string{"best_iteration", "24"}, 1, 0, 0}, {[]string{"best_score", "4"}, 1, 0, 0},
 		{[]string{"best_iteration", "4"}, 1, 1, 0}, {nil, 1, 0, 0}, {nil, 1, 8, 0},
 	} {
