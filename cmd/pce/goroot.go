@@ -36,10 +36,10 @@ func (a *app) goroot(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	root := strings.TrimSpace(string(out))
 	if err != nil || root == "" {
-		return "", usagef("data paths say $GOROOT, but no Go installation was found (go env GOROOT: %v); set GOROOT or give other paths with --set data.train=PATH", err)
+		return "", usagef("data paths say $GOROOT, but no Go installation was found (go env GOROOT: %v); set GOROOT or give other paths, in training with --set data.train=PATH", err)
 	}
 	if _, err := os.Stat(root); err != nil {
-		return "", usagef("data paths say $GOROOT, but %v; set GOROOT or give other paths with --set data.train=PATH", err)
+		return "", usagef("data paths say $GOROOT, but %v; set GOROOT or give other paths, in training with --set data.train=PATH", err)
 	}
 	return root, nil
 }
