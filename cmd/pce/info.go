@@ -115,6 +115,11 @@ func (a *app) info(ctx context.Context, flags *configFlags, args []string, by *p
 		return nil, err
 	}
 	defer b.Close()
+	if how.Path == run.PathCode { // of its own accord a circuit that is code has the layers of other queries, too
+		if err := flags.ofCode(args[0]); err != nil {
+			return nil, err
+		}
+	}
 	load := run.QueryLoad(runOptions(cfg.Device, cfg.Threads))
 	if b.Train != nil {
 		load = run.TrainLoad(a.trainOptions(cfg), b.Train.Rows())
