@@ -40,6 +40,7 @@ func TestComplete(t *testing.T) {
 		{args: []string{"report", "runs/"}, want: []string{"runs/a", "runs/b*"}},
 		{args: []string{"report", "runs/a", ""}},
 		{args: []string{"eval", "--model", "ru"}, want: []string{"runs/a/" + run.ModelFile}},
+		{args: []string{"query", "loglik", "--model", "runs/a/" + run.ModelFile, "--da"}, want: []string{"--data"}},
 	} {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), append([]string{"__complete"}, tc.args...), nil, strings.NewReader(""), &out, &errs); code != exitOK {

@@ -122,12 +122,13 @@ func (a *app) root() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	refuseTopics(root)
 	groups(root)
-	if len(a.args) > 0 && strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
-		completions(root) // only where a shell asks: cobra keeps every flag that has one as long as the process lives
-	}
 	modelArguments(root)
 	refuseEmpty(root)
-	refuseTwice(root)
+	if len(a.args) > 0 && strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
+		completions(root) // only where a shell asks: cobra keeps every flag that has one as long as the process lives
+	} else {
+		refuseTwice(root) // not where a shell asks: cobra then reads the flags two times
+	}
 	return root
 }
 
