@@ -185,6 +185,9 @@ func (a *evalAnswers) Write(_ context.Context, path string, kept io.Reader, rows
 		return broken
 	}
 	a.lead.Update(func(s *cluster.RunStatus) { s.TestLL = e.LL })
-	note(a.lead, e.Warnings)
-	return atomicfile.Write(path, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
+	err := atomicfile.Write(path, 0o644, func(w io.Writer) error { return json.NewEncoder(w).Encode(e) })
+	if err == nil { // and not where the disk is full, as it is then written anew
+		note(a.lead, e.Warnings)
+	}
+	return err
 }

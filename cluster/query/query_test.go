@@ -305,6 +305,21 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestEvalWarnsOnce: what an evaluation warns of is in the log when its file is there, and not where it could not be written, as it then is
+// written anew.
+func TestEvalWarnsOnce(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
+	dir := t.TempDir()
+	for at, want := range map[string]int{filepath.Join(dir, "none", EvaluationFile): 0, filepath.Join(dir, EvaluationFile): 1} {
+		var log bytes.Buffer
+		a := evalKind{}.Answers(testLead(&log), queryOf("eval"), modelOf(schema))
+		err := a.Write(t.Context(), at, bytes.NewReader(appendFloats(nil, []float64{-1, math.Inf(-1)})), 2)
+		if got := strings.Count(log.String(), "have probability 0"); (err == nil) != (want == 1) || got != want {
+			t.Errorf("%s: %v, %d warnings, want %d", at, err, got, want)
+		}
+	}
+}
+
 // TestDraws asks for every row once, in requests of the given size, also from the
 // middle on and from beyond the end.
 func TestDraws(t *testing.T) {
