@@ -99,8 +99,11 @@ func (s *circuitSubject) Questions(ctx context.Context, most int) (job.Questions
 	return s.kind.Questions(ctx, s.query, s.Schema, most)
 }
 
-// Answers are those of the kind.
+// Answers are those of the kind. A model without a checksum is noted, as commands do.
 func (s *circuitSubject) Answers(l *job.Lead) job.Answers {
+	if s.Unchecked {
+		note(l, []string{"the model file is of an earlier version, without a checksum: damage to its parameters need not show"})
+	}
 	return s.kind.Answers(l, s.query, s.Blueprint)
 }
 

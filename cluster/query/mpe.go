@@ -112,7 +112,7 @@ func (a *mpeAnswers) Keep(answer []byte, rows int) ([]byte, error) {
 // without a cluster notes of completions is put into the log of the run.
 func (a *mpeAnswers) Write(ctx context.Context, path string, kept io.Reader, rows int64) (err error) {
 	if rows == 0 {
-		return (&sampleAnswers{schema: a.schema}).Write(ctx, path, kept, rows)
+		return (&sampleAnswers{schema: a.schema, lead: a.lead, model: a.model}).Write(ctx, path, kept, rows)
 	}
 	settings, err := a.query.settings(a.schema)
 	if err != nil {

@@ -273,6 +273,10 @@ func TestNotes(t *testing.T) {
 			"the answers for columns that no leaf reads are NaN: the model says nothing of them",
 		}},
 		{"eval", appendFloats(nil, []float64{-1, inf}), 2, nil, []string{"the mean of 2 rows is -Inf, since 1 of them have probability 0"}},
+		{"sample", blocks.AppendPart(nil, block), 4, []int{1}, []string{
+			"1 rows keep missing cells: what they say is impossible under the model",
+			"1 rows keep missing cells of columns that no leaf reads: the model says nothing of them",
+		}},
 		{"mpe", completions, 4, []int{1}, []string{
 			"1 rows keep missing cells: what they say is impossible under the model",
 			"1 rows keep missing cells of columns that no leaf reads: the model says nothing of them",
@@ -301,6 +305,20 @@ func TestNotes(t *testing.T) {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%s: the log lacks %q:\n%s", tc.kind, want, &log)
 			}
+		}
+	}
+}
+
+// TestUncheckedModel notes a model file that has no checksum in the log of the run.
+func TestUncheckedModel(t *testing.T) {
+	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
+	for _, unchecked := range []bool{false, true} {
+		var log bytes.Buffer
+		s := &circuitSubject{Blueprint: modelOf(schema), kind: numbersKind{run.QueryLogLikelihood}, query: queryOf("loglik")}
+		s.Unchecked = unchecked
+		s.Answers(testLead(&log))
+		if got := strings.Contains(log.String(), "without a checksum"); got != unchecked {
+			t.Errorf("unchecked %t: the log says %q", unchecked, &log)
 		}
 	}
 }

@@ -38,13 +38,15 @@ func (k sampleKind) Questions(_ context.Context, q *Job, s *dataset.Schema, most
 	return &draws{all: q.Rows, rows: blocks.Rows(s, most), seed: q.Seed}, nil
 }
 
-func (sampleKind) Answers(_ *job.Lead, _ *Job, b *run.Blueprint) job.Answers {
-	return &sampleAnswers{schema: b.Schema}
+func (sampleKind) Answers(l *job.Lead, _ *Job, b *run.Blueprint) job.Answers {
+	return &sampleAnswers{schema: b.Schema, lead: l, model: b}
 }
 
 // sampleAnswers are blocks of rows, which are kept with their lengths.
 type sampleAnswers struct {
 	schema *dataset.Schema
+	lead   *job.Lead
+	model  *run.Blueprint
 	batch  dataset.Batch
 }
 
@@ -56,16 +58,25 @@ func (a *sampleAnswers) Keep(answer []byte, rows int) ([]byte, error) {
 }
 
 func (a *sampleAnswers) Write(ctx context.Context, path string, kept io.Reader, rows int64) error {
-	return atomicfile.Write(path, 0o644, func(w io.Writer) error {
+	unfilled := run.NewUnfilled(a.model.Graph, nil)
+	err := atomicfile.Write(path, 0o644, func(w io.Writer) error {
 		dst, err := dataset.NewWriter(w, path, a.schema, int(rows))
 		if err != nil {
 			return err
 		}
-		if err := blocks.Read(ctx, kept, a.schema, dst.Write); err != nil {
+		err = blocks.Read(ctx, kept, a.schema, func(b *dataset.Batch) error {
+			unfilled.Add(b)
+			return dst.Write(b)
+		})
+		if err != nil {
 			return err
 		}
 		return dst.Close()
 	})
+	if err == nil {
+		note(a.lead, unfilled.Notes())
+	}
+	return err
 }
 
 // sampleRequest asks for rows First to First+Rows-1 of those that a seed draws.
