@@ -256,8 +256,8 @@ func (m *requestBody) done() {
 	}
 }
 
-// hold accounts for an answer of that many bytes until a slow client has read it. What was reserved for it before the model ran goes by
-// its datatypes, in which numbers may have fewer bytes than digits.
+// hold accounts for an answer of that many bytes until a slow client has read it. What was reserved for it before the model ran has room
+// for its numbers; names and parameters may be longer than most are.
 func (m *requestBody) hold(bytes int) error {
 	more := int64(bytes) - m.answer
 	if more <= 0 {

@@ -75,12 +75,34 @@ func (r *Response) JSONBytes() int {
 // HeadBytes is about what a response takes beside the contents of its tensors.
 const HeadBytes = 512
 
-// JSONBytes is about what the elements of a tensor take in JSON that take raw bytes as they are.
+// JSONBytes is the most that the elements of a tensor take in JSON that take raw bytes as they are: their digits and a comma each.
 func (d Datatype) JSONBytes(raw int) int {
-	if d == FP32 || d == FP64 {
-		return 3 * raw // in decimal digits
+	longest := ""
+	switch d {
+	case Bytes: // which no answer has
+		return raw
+	case Bool:
+		longest = "false,"
+	case Uint8:
+		longest = "255,"
+	case Int8:
+		longest = "-128,"
+	case Uint16:
+		longest = "65535,"
+	case Int16:
+		longest = "-32768,"
+	case Uint32:
+		longest = "4294967295,"
+	case Int32:
+		longest = "-2147483648,"
+	case Uint64, Int64:
+		longest = "-9223372036854775808,"
+	case FP64:
+		longest = "-2.2250738585072014e-308,"
+	default:
+		longest = "-1.17549435e-38,"
 	}
-	return raw
+	return raw / d.Size() * len(longest)
 }
 
 // append appends parameters in the order of their names.

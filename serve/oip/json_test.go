@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -342,4 +343,23 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%q", out)
 		}
 	})
+}
+
+// TestJSONBytes: numbers take no more bytes in JSON than JSONBytes says, which is reserved before a model runs, whatever they are.
+func TestJSONBytes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, d := range []Datatype{Bool, Uint8, Int8, Uint16, Int16, Uint32, Int32, Uint64, Int64, FP16, BF16, FP32, FP64} {
+		longest := uint64(1) << (8*d.Size() - 1) // of integers with a sign
+		elements := []uint64{0, longest, longest - 1, 2*longest - 1, uint64(math.Float32bits(-1.17549435e-38)), math.Float64bits(-2.2250738585072014e-308)}
+		for range 1000 {
+			elements = append(elements, random.Uint64())
+		}
+		for _, x := range elements {
+			raw := bytes.Repeat(binary.LittleEndian.AppendUint64(nil, x)[:d.Size()], 100)
+			text := (&Tensor{Datatype: d, Raw: raw}).appendData(nil)
+			if most := len("[]") + d.JSONBytes(len(raw)); len(text) > most {
+				t.Errorf("%s: %.40s has %d bytes, at most %d are expected", d, text, len(text), most)
+			}
+		}
+	}
 }
