@@ -26,6 +26,7 @@ const x = (datatype, contents) => ({name: 'x', datatype, shape: [1, 5], contents
 (async () => {
   await call(health, 'Check', {}, new grpc.Metadata());
   await call(service, 'ServerLive', {}, new grpc.Metadata());
+  await call(service, 'ServerMetadata', {}, new grpc.Metadata());
   await call(service, 'ServerLive', {});
   await call(service, 'ServerReady', {});
   await call(service, 'ServerMetadata', {});
