@@ -191,7 +191,7 @@ func TestDivergenceIsNotNegative(t *testing.T) {
 			t.Errorf("deviations that differ by %d units: %+v, %v", i, d, err)
 		}
 	}
-	// Densities need not integrate to 1, and then say less than nothing of others that have more: that is no rounding.
+	// Imported densities may integrate to less than 1. Their divergence from others that integrate to more is below 0, which rounding does not explain.
 	bins := func(density float64) *pce.Model {
 		return openText(t, fmt.Sprintf("circuit 1\na = input x0 real-histogram breaks=0.5,1.5,2.5 %v %v\n", density, density))
 	}

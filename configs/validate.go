@@ -118,7 +118,7 @@ func (c *Config) Validate() error {
 		return bad("train.momentum", "is 1, want a number below 1: at 1 no row would ever count")
 	}
 	if t.Patience > 0 && d.Valid.Empty() {
-		return bad("train.patience", "is %d, but there are no data.valid rows to judge by", t.Patience)
+		return bad("train.patience", "is %d, but data.valid names no rows to judge by", t.Patience)
 	}
 	if t.Rule != "fullbatch-em" && t.Subsets > 1 {
 		return bad("train.subsets", "is %d, but only rule fullbatch-em takes subsets; %s uses batch_size", t.Subsets, t.Rule)

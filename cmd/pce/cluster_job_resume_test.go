@@ -70,7 +70,7 @@ func TestResumeRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, answers := 0, ""
-		switch kind { // rows that only a run that goes on keeps
+		switch kind { // rows that only a run which continues keeps
 		case "loglik":
 			kept, answers = 4500, string(make([]byte, 8*4500))
 		case "mpe":

@@ -24,13 +24,25 @@ func (f *configFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.set, "set", nil, "key=value, such as train.epochs=20; repeatable")
 }
 
-// keys are those that --set names.
-func (f *configFlags) keys() (keys []string) {
-	for _, s := range f.set {
-		key, _, _ := strings.Cut(s, "=")
-		keys = append(keys, strings.TrimSpace(key))
+// refuse returns the error that why has for the first key to which --set gives a value; of a map, such as data.text={length: 9},
+// these are the keys in it.
+func (f *configFlags) refuse(why func(key string) error) error {
+	keys, err := configs.SetKeys(f.set)
+	if err != nil {
+		return err
 	}
-	return keys
+	for _, key := range keys {
+		if err := why(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sectionOf is the section of a key, or the key itself beside sections.
+func sectionOf(key string) string {
+	section, _, _ := strings.Cut(key, ".")
+	return section
 }
 
 // loadConfig puts the config together and says on stderr what has no effect.
@@ -54,27 +66,25 @@ func (f *configFlags) ofModel(model string, unused ...string) error {
 	if len(f.files) > 0 {
 		return nil
 	}
-	for _, s := range f.set {
-		key := strings.TrimSpace(s)
-		switch section := key[:max(0, strings.IndexAny(key, ".="))]; {
+	return f.refuse(func(key string) error {
+		switch section := sectionOf(key); {
 		case section == "model":
 			return usagef("--set %s: the circuit of %s has its own; leave it out, or give --config FILE in place of the model", key, model)
 		case slices.Contains(unused, section) || slices.Contains(ofRuns, section):
 			return usagef("--set %s: this changes nothing of %s; leave it out, or give --config FILE in place of the model", key, model)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // ofCode refuses settings of compilation for a circuit that runs as code, which has none of the layers that these are about.
 func (f *configFlags) ofCode(model string) error {
-	keys, err := configs.SetKeys(f.set)
-	for _, key := range keys {
-		if strings.HasPrefix(key, "compile.") {
-			return usagef("--set %s: this changes nothing of the code of %s; leave it out, or give --path tensor", key, model)
+	return f.refuse(func(key string) error {
+		if sectionOf(key) != "compile" {
+			return nil
 		}
-	}
-	return err
+		return usagef("--set %s: this changes nothing of the code of %s; leave it out, or give --path tensor", key, model)
+	})
 }
 
 func (a *app) configCommand() *cobra.Command {

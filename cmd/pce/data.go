@@ -77,12 +77,12 @@ func (a *app) loadRowsConfig(flags *configFlags) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range flags.keys() {
-		if section, _, _ := strings.Cut(key, "."); section != "data" {
-			return nil, usagef("--set %s: only the section data says how rows are read; leave it out", key)
+	return cfg, flags.refuse(func(key string) error {
+		if sectionOf(key) == "data" {
+			return nil
 		}
-	}
-	return cfg, nil
+		return usagef("--set %s: only the section data says how rows are read; leave it out", key)
+	})
 }
 
 // splitKeys are the keys of the section data that say what is trained on, not how the rows of a model are read: which these are and
@@ -91,13 +91,12 @@ var splitKeys = []string{"data.train", "data.valid", "data.test", "data.expected
 
 // ofRows refuses settings of splitKeys, for commands that ask a model about rows.
 func (f *configFlags) ofRows() error {
-	keys, err := configs.SetKeys(f.set) // data.text={length: 9} has a key of them, too
-	for _, key := range keys {
-		if slices.Contains(splitKeys, key) {
-			return usagef("--set %s: rows of a model are those of a flag, and look as the model says; leave it out", key)
+	return f.refuse(func(key string) error {
+		if !slices.Contains(splitKeys, key) {
+			return nil
 		}
-	}
-	return err
+		return usagef("--set %s: rows of a model are those of a flag, and look as the model says; leave it out", key)
+	})
 }
 
 // loadAskedConfig is loadRowsConfig for commands that ask a model about rows: keys that only training reads are refused, too.
