@@ -97,6 +97,9 @@ const computed = `
 	cvt.rna.tf32.f32 %r0, %r1;
 	cvt.rn.f32.s32 %r0, %r1;
 	cvt.rn.f32.u32 %r0, %r1;
+	cvt.rn.f64.u32 %d0, %r1;
+	cvt.rzi.s32.f32 %r0, %r1;
+	cvt.rmi.f64.f64 %d0, %d1;
 	cvt.f64.f32 %d0, %r1;
 	cvt.rn.f32.f64 %r0, %d1;
 	not.pred %p0, %p1;
@@ -125,6 +128,8 @@ func comparedAll() string {
 var specials = []uint64{
 	0, 1, 2, 31, 32, 33, 63, 64, 255, 256, 0xffff, 0x7fffff, 0x800000, 0x33800000, 0x3f800000, 0x3f800001, 0x477ff000, 0x7f7fffff, 0x7f7ff000, 0x7f800000,
 	0x7f800001, 0x7fc00000, 0x7fffffff, 0x80000000, 0x80000001, 0xbf800000, 0xff7fffff, 0xff800000, 0xffc00001, 0xffffffff,
+	0x4effffff, 0x4f000000, 0x4f000001, 0xceffffff, 0xcf000000, 0xcf000001, 0xbf7fffff, 0x402fffff,
+	0xbfe0000000000000, 0x3fefffffffffffff, 0xc004000000000000, 0x4330000000000001, 0xc32fffffffffffff,
 	0x3ff0000000000000, 0x380fffffffffffff, 0x36a0000000000001, 0x47efffffffffffff, 0x47effffff0000000, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000,
 	0x8000000000000000, 0xbff0000000000001, 0xfff0000000000000, 0xffffffffffffffff, 1 << 32, 1<<32 - 1, 1 << 63 >> 1,
 }

@@ -389,8 +389,13 @@ func floats32() []routine {
 // Comparisons of floats, by number.
 const (
 	lessThan  = 0x11
+	atLeast   = 0x1d
 	notNumber = 3
+	isNumber  = 7
 )
+
+// roundDown says that floats round to integers below them.
+const roundDown = 9
 
 // extreme is min or max of f32: the number where one operand is NaN, and of zeros
 // the one whose sign says so.
@@ -484,6 +489,48 @@ func conversions() []routine {
 				a.store32(x, i)
 			})
 		}},
+		{name: "cvt.rn.f64.u32", form: "dr", emit: func(a *asm) {
+			a.each64(func(i int) {
+				if a.wide {
+					x := a.vec()
+					a.VCVTUDQ2PD(a.mem(opA, i, 32), x)
+					a.store64(x, i)
+					return
+				}
+				// The low half of the fraction of 2^52 counts ones.
+				x, base := a.widen(opA, i, false), a.splat64(0x43300000<<32)
+				a.or(base, x)
+				a.VSUBPD(base, x, x)
+				a.store64(x, i)
+			})
+		}},
+		unary("cvt.rzi.s32.f32", "rr", func(a *asm, x vec) {
+			// What does not fit becomes the least number here; of great numbers all bits
+			// but the sign are wanted, of no number none.
+			d, limit := a.vec(), a.splat(0x4f000000)
+			if a.wide {
+				great, number := a.K(), a.K()
+				a.VCMPPS(Imm(atLeast), limit, x, great)
+				a.VCMPPS(Imm(isNumber), x, x, number)
+				a.VCVTTPS2DQ_Z(x, number, d)
+				a.VPTERNLOGD(Imm(0x55), d, d, great, d)
+				a.VMOVDQA32(d, x)
+				return
+			}
+			great, number := a.YMM(), a.YMM()
+			a.VCMPPS(Imm(atLeast), limit, x, great)
+			a.VCMPPS(Imm(isNumber), x, x, number)
+			a.VCVTTPS2DQ(x, d)
+			a.VPXOR(great, d, d)
+			a.VPAND(number, d, x)
+		}),
+		unary("cvt.rmi.f64.f64", "dd", func(a *asm, x vec) {
+			if a.wide {
+				a.VRNDSCALEPD(Imm(roundDown), x, x)
+				return
+			}
+			a.VROUNDPD(Imm(roundDown), x, x)
+		}),
 		{name: "cvt.f64.f32", form: "dr", emit: func(a *asm) {
 			a.each64(func(i int) {
 				x := a.vec()

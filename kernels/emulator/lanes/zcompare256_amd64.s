@@ -10,9 +10,9 @@ TEXT local_stop<>(SB), NOSPLIT|NOFRAME, $0
 	VZEROUPPER
 	RET
 
-// 65()
+// 68()
 // Requires: AVX, AVX2
-TEXT local_65<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_68<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.b32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -48,9 +48,9 @@ TEXT local_65<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 66()
+// 69()
 // Requires: AVX, AVX2
-TEXT local_66<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_69<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.b32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -87,9 +87,9 @@ TEXT local_66<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 67()
+// 70()
 // Requires: AVX, AVX2
-TEXT local_67<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_70<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.s32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -125,9 +125,9 @@ TEXT local_67<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 68()
+// 71()
 // Requires: AVX, AVX2
-TEXT local_68<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_71<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.s32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -164,9 +164,9 @@ TEXT local_68<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 69()
+// 72()
 // Requires: AVX, AVX2
-TEXT local_69<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_72<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.u32 prr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -221,9 +221,9 @@ DATA c80000000<>+24(SB)/4, $0x80000000
 DATA c80000000<>+28(SB)/4, $0x80000000
 GLOBL c80000000<>(SB), RODATA|NOPTR, $32
 
-// 70()
+// 73()
 // Requires: AVX, AVX2
-TEXT local_70<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_73<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.u32 prr
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -269,9 +269,9 @@ TEXT local_70<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-// 71()
+// 74()
 // Requires: AVX
-TEXT local_71<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_74<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -303,9 +303,9 @@ TEXT local_71<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 72()
+// 75()
 // Requires: AVX
-TEXT local_72<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_75<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -337,9 +337,9 @@ TEXT local_72<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 73()
+// 76()
 // Requires: AVX
-TEXT local_73<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_76<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -371,9 +371,9 @@ TEXT local_73<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 74()
+// 77()
 // Requires: AVX
-TEXT local_74<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_77<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -405,9 +405,9 @@ TEXT local_74<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 75()
+// 78()
 // Requires: AVX
-TEXT local_75<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_78<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.equ.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -439,9 +439,9 @@ TEXT local_75<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 76()
+// 79()
 // Requires: AVX
-TEXT local_76<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_79<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.neu.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -473,9 +473,9 @@ TEXT local_76<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 77()
+// 80()
 // Requires: AVX
-TEXT local_77<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_80<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ltu.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -507,9 +507,9 @@ TEXT local_77<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 78()
+// 81()
 // Requires: AVX
-TEXT local_78<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_81<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.leu.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -541,9 +541,9 @@ TEXT local_78<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 79()
+// 82()
 // Requires: AVX
-TEXT local_79<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_82<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.num.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -575,9 +575,9 @@ TEXT local_79<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 80()
+// 83()
 // Requires: AVX
-TEXT local_80<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_83<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.nan.f32 prr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -609,9 +609,9 @@ TEXT local_80<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 81()
+// 84()
 // Requires: AVX, AVX2
-TEXT local_81<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_84<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.b64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -671,9 +671,9 @@ TEXT local_81<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 82()
+// 85()
 // Requires: AVX, AVX2
-TEXT local_82<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_85<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.b64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -734,9 +734,9 @@ TEXT local_82<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 83()
+// 86()
 // Requires: AVX, AVX2
-TEXT local_83<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_86<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.s64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -796,9 +796,9 @@ TEXT local_83<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 84()
+// 87()
 // Requires: AVX, AVX2
-TEXT local_84<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_87<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.s64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -859,9 +859,9 @@ TEXT local_84<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 85()
+// 88()
 // Requires: AVX, AVX2
-TEXT local_85<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_88<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.u64 pdd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -948,9 +948,9 @@ DATA d8000000000000000<>+24(SB)/4, $0x00000000
 DATA d8000000000000000<>+28(SB)/4, $0x80000000
 GLOBL d8000000000000000<>(SB), RODATA|NOPTR, $32
 
-// 86()
+// 89()
 // Requires: AVX, AVX2
-TEXT local_86<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_89<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.u64 pdd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1028,9 +1028,9 @@ TEXT local_86<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-// 87()
+// 90()
 // Requires: AVX
-TEXT local_87<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_90<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1082,9 +1082,9 @@ TEXT local_87<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 88()
+// 91()
 // Requires: AVX
-TEXT local_88<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_91<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1136,9 +1136,9 @@ TEXT local_88<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 89()
+// 92()
 // Requires: AVX
-TEXT local_89<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_92<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1190,9 +1190,9 @@ TEXT local_89<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 90()
+// 93()
 // Requires: AVX
-TEXT local_90<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_93<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1244,9 +1244,9 @@ TEXT local_90<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 91()
+// 94()
 // Requires: AVX
-TEXT local_91<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_94<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.equ.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1298,9 +1298,9 @@ TEXT local_91<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 92()
+// 95()
 // Requires: AVX
-TEXT local_92<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_95<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.neu.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1352,9 +1352,9 @@ TEXT local_92<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 93()
+// 96()
 // Requires: AVX
-TEXT local_93<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_96<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ltu.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1406,9 +1406,9 @@ TEXT local_93<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 94()
+// 97()
 // Requires: AVX
-TEXT local_94<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_97<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.leu.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1460,9 +1460,9 @@ TEXT local_94<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 95()
+// 98()
 // Requires: AVX
-TEXT local_95<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_98<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.num.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1514,9 +1514,9 @@ TEXT local_95<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 96()
+// 99()
 // Requires: AVX
-TEXT local_96<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_99<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.nan.f64 pdd
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1568,8 +1568,8 @@ TEXT local_96<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 97()
-TEXT local_97<>(SB), NOSPLIT|NOFRAME, $0
+// 100()
+TEXT local_100<>(SB), NOSPLIT|NOFRAME, $0
 	// mov.pred pp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1583,8 +1583,8 @@ TEXT local_97<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 98()
-TEXT local_98<>(SB), NOSPLIT|NOFRAME, $0
+// 101()
+TEXT local_101<>(SB), NOSPLIT|NOFRAME, $0
 	// not.pred pp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1599,8 +1599,8 @@ TEXT local_98<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 99()
-TEXT local_99<>(SB), NOSPLIT|NOFRAME, $0
+// 102()
+TEXT local_102<>(SB), NOSPLIT|NOFRAME, $0
 	// and.pred ppp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1616,8 +1616,8 @@ TEXT local_99<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 100()
-TEXT local_100<>(SB), NOSPLIT|NOFRAME, $0
+// 103()
+TEXT local_103<>(SB), NOSPLIT|NOFRAME, $0
 	// or.pred ppp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1633,8 +1633,8 @@ TEXT local_100<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 101()
-TEXT local_101<>(SB), NOSPLIT|NOFRAME, $0
+// 104()
+TEXT local_104<>(SB), NOSPLIT|NOFRAME, $0
 	// xor.pred ppp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1650,15 +1650,9 @@ TEXT local_101<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// func comparisons256(to *[102]uint64) (stop uint64)
+// func comparisons256(to *[105]uint64) (stop uint64)
 TEXT ·comparisons256(SB), NOSPLIT, $0-16
 	MOVQ to+0(FP), AX
-	LEAQ local_65<>+0(SB), CX
-	MOVQ CX, 520(AX)
-	LEAQ local_66<>+0(SB), CX
-	MOVQ CX, 528(AX)
-	LEAQ local_67<>+0(SB), CX
-	MOVQ CX, 536(AX)
 	LEAQ local_68<>+0(SB), CX
 	MOVQ CX, 544(AX)
 	LEAQ local_69<>+0(SB), CX
@@ -1727,6 +1721,12 @@ TEXT ·comparisons256(SB), NOSPLIT, $0-16
 	MOVQ CX, 800(AX)
 	LEAQ local_101<>+0(SB), CX
 	MOVQ CX, 808(AX)
+	LEAQ local_102<>+0(SB), CX
+	MOVQ CX, 816(AX)
+	LEAQ local_103<>+0(SB), CX
+	MOVQ CX, 824(AX)
+	LEAQ local_104<>+0(SB), CX
+	MOVQ CX, 832(AX)
 	LEAQ local_stop<>+0(SB), CX
 	MOVQ CX, stop+8(FP)
 	RET

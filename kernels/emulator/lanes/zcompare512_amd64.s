@@ -10,9 +10,9 @@ TEXT local_stop<>(SB), NOSPLIT|NOFRAME, $0
 	VZEROUPPER
 	RET
 
-// 65()
+// 68()
 // Requires: AVX512F
-TEXT local_65<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_68<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.b32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -34,9 +34,9 @@ TEXT local_65<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 66()
+// 69()
 // Requires: AVX512F
-TEXT local_66<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_69<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.b32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -58,9 +58,9 @@ TEXT local_66<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 67()
+// 70()
 // Requires: AVX512F
-TEXT local_67<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_70<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.s32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -82,9 +82,9 @@ TEXT local_67<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 68()
+// 71()
 // Requires: AVX512F
-TEXT local_68<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_71<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.s32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -106,9 +106,9 @@ TEXT local_68<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 69()
+// 72()
 // Requires: AVX512F
-TEXT local_69<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_72<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.u32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -130,9 +130,9 @@ TEXT local_69<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 70()
+// 73()
 // Requires: AVX512F
-TEXT local_70<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_73<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.u32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -154,9 +154,9 @@ TEXT local_70<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 71()
+// 74()
 // Requires: AVX512F
-TEXT local_71<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_74<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -178,9 +178,9 @@ TEXT local_71<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 72()
+// 75()
 // Requires: AVX512F
-TEXT local_72<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_75<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -202,9 +202,9 @@ TEXT local_72<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 73()
+// 76()
 // Requires: AVX512F
-TEXT local_73<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_76<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -226,9 +226,9 @@ TEXT local_73<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 74()
+// 77()
 // Requires: AVX512F
-TEXT local_74<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_77<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -250,9 +250,9 @@ TEXT local_74<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 75()
+// 78()
 // Requires: AVX512F
-TEXT local_75<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_78<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.equ.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -274,9 +274,9 @@ TEXT local_75<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 76()
+// 79()
 // Requires: AVX512F
-TEXT local_76<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_79<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.neu.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -298,9 +298,9 @@ TEXT local_76<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 77()
+// 80()
 // Requires: AVX512F
-TEXT local_77<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_80<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ltu.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -322,9 +322,9 @@ TEXT local_77<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 78()
+// 81()
 // Requires: AVX512F
-TEXT local_78<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_81<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.leu.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -346,9 +346,9 @@ TEXT local_78<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 79()
+// 82()
 // Requires: AVX512F
-TEXT local_79<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_82<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.num.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -370,9 +370,9 @@ TEXT local_79<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 80()
+// 83()
 // Requires: AVX512F
-TEXT local_80<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_83<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.nan.f32 prr
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -394,9 +394,9 @@ TEXT local_80<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 81()
+// 84()
 // Requires: AVX512DQ, AVX512F
-TEXT local_81<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_84<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.b64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -428,9 +428,9 @@ TEXT local_81<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 82()
+// 85()
 // Requires: AVX512DQ, AVX512F
-TEXT local_82<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_85<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.b64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -462,9 +462,9 @@ TEXT local_82<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 83()
+// 86()
 // Requires: AVX512DQ, AVX512F
-TEXT local_83<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_86<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.s64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -496,9 +496,9 @@ TEXT local_83<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 84()
+// 87()
 // Requires: AVX512DQ, AVX512F
-TEXT local_84<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_87<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.s64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -530,9 +530,9 @@ TEXT local_84<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 85()
+// 88()
 // Requires: AVX512DQ, AVX512F
-TEXT local_85<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_88<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.u64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -564,9 +564,9 @@ TEXT local_85<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 86()
+// 89()
 // Requires: AVX512DQ, AVX512F
-TEXT local_86<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_89<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.u64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -598,9 +598,9 @@ TEXT local_86<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 87()
+// 90()
 // Requires: AVX512DQ, AVX512F
-TEXT local_87<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_90<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.eq.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -632,9 +632,9 @@ TEXT local_87<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 88()
+// 91()
 // Requires: AVX512DQ, AVX512F
-TEXT local_88<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_91<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ne.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -666,9 +666,9 @@ TEXT local_88<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 89()
+// 92()
 // Requires: AVX512DQ, AVX512F
-TEXT local_89<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_92<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.lt.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -700,9 +700,9 @@ TEXT local_89<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 90()
+// 93()
 // Requires: AVX512DQ, AVX512F
-TEXT local_90<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_93<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.le.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -734,9 +734,9 @@ TEXT local_90<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 91()
+// 94()
 // Requires: AVX512DQ, AVX512F
-TEXT local_91<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_94<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.equ.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -768,9 +768,9 @@ TEXT local_91<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 92()
+// 95()
 // Requires: AVX512DQ, AVX512F
-TEXT local_92<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_95<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.neu.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -802,9 +802,9 @@ TEXT local_92<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 93()
+// 96()
 // Requires: AVX512DQ, AVX512F
-TEXT local_93<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_96<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.ltu.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -836,9 +836,9 @@ TEXT local_93<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 94()
+// 97()
 // Requires: AVX512DQ, AVX512F
-TEXT local_94<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_97<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.leu.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -870,9 +870,9 @@ TEXT local_94<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 95()
+// 98()
 // Requires: AVX512DQ, AVX512F
-TEXT local_95<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_98<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.num.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -904,9 +904,9 @@ TEXT local_95<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 96()
+// 99()
 // Requires: AVX512DQ, AVX512F
-TEXT local_96<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_99<>(SB), NOSPLIT|NOFRAME, $0
 	// setp.nan.f64 pdd
 	MOVL    8(SI), AX
 	MOVL    12(SI), BX
@@ -938,8 +938,8 @@ TEXT local_96<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ    $0x18, SI
 	JMP     R8
 
-// 97()
-TEXT local_97<>(SB), NOSPLIT|NOFRAME, $0
+// 100()
+TEXT local_100<>(SB), NOSPLIT|NOFRAME, $0
 	// mov.pred pp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -953,8 +953,8 @@ TEXT local_97<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 98()
-TEXT local_98<>(SB), NOSPLIT|NOFRAME, $0
+// 101()
+TEXT local_101<>(SB), NOSPLIT|NOFRAME, $0
 	// not.pred pp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -969,8 +969,8 @@ TEXT local_98<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 99()
-TEXT local_99<>(SB), NOSPLIT|NOFRAME, $0
+// 102()
+TEXT local_102<>(SB), NOSPLIT|NOFRAME, $0
 	// and.pred ppp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -986,8 +986,8 @@ TEXT local_99<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 100()
-TEXT local_100<>(SB), NOSPLIT|NOFRAME, $0
+// 103()
+TEXT local_103<>(SB), NOSPLIT|NOFRAME, $0
 	// or.pred ppp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1003,8 +1003,8 @@ TEXT local_100<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// 101()
-TEXT local_101<>(SB), NOSPLIT|NOFRAME, $0
+// 104()
+TEXT local_104<>(SB), NOSPLIT|NOFRAME, $0
 	// xor.pred ppp
 	MOVL 8(SI), AX
 	MOVL 12(SI), BX
@@ -1020,15 +1020,9 @@ TEXT local_101<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ $0x18, SI
 	JMP  R8
 
-// func comparisons512(to *[102]uint64) (stop uint64)
+// func comparisons512(to *[105]uint64) (stop uint64)
 TEXT ·comparisons512(SB), NOSPLIT, $0-16
 	MOVQ to+0(FP), AX
-	LEAQ local_65<>+0(SB), CX
-	MOVQ CX, 520(AX)
-	LEAQ local_66<>+0(SB), CX
-	MOVQ CX, 528(AX)
-	LEAQ local_67<>+0(SB), CX
-	MOVQ CX, 536(AX)
 	LEAQ local_68<>+0(SB), CX
 	MOVQ CX, 544(AX)
 	LEAQ local_69<>+0(SB), CX
@@ -1097,6 +1091,12 @@ TEXT ·comparisons512(SB), NOSPLIT, $0-16
 	MOVQ CX, 800(AX)
 	LEAQ local_101<>+0(SB), CX
 	MOVQ CX, 808(AX)
+	LEAQ local_102<>+0(SB), CX
+	MOVQ CX, 816(AX)
+	LEAQ local_103<>+0(SB), CX
+	MOVQ CX, 824(AX)
+	LEAQ local_104<>+0(SB), CX
+	MOVQ CX, 832(AX)
 	LEAQ local_stop<>+0(SB), CX
 	MOVQ CX, stop+8(FP)
 	RET

@@ -1784,6 +1784,92 @@ TEXT local_62<>(SB), NOSPLIT|NOFRAME, $0
 // 63()
 // Requires: AVX512F
 TEXT local_63<>(SB), NOSPLIT|NOFRAME, $0
+	// cvt.rn.f64.u32 dr
+	MOVL       8(SI), AX
+	MOVL       12(SI), BX
+	VCVTUDQ2PD (DI)(BX*1), Z0
+	VMOVDQU64  (DI)(AX*1), K1, Z0
+	VMOVUPS    Z0, (DI)(AX*1)
+	VCVTUDQ2PD 32(DI)(BX*1), Z0
+	VMOVDQU64  64(DI)(AX*1), K2, Z0
+	VMOVUPS    Z0, 64(DI)(AX*1)
+	VCVTUDQ2PD 64(DI)(BX*1), Z0
+	VMOVDQU64  128(DI)(AX*1), K3, Z0
+	VMOVUPS    Z0, 128(DI)(AX*1)
+	VCVTUDQ2PD 96(DI)(BX*1), Z0
+	VMOVDQU64  192(DI)(AX*1), K4, Z0
+	VMOVUPS    Z0, 192(DI)(AX*1)
+	MOVQ       24(SI), R8
+	ADDQ       $0x18, SI
+	JMP        R8
+
+// 64()
+// Requires: AVX512F
+TEXT local_64<>(SB), NOSPLIT|NOFRAME, $0
+	// cvt.rzi.s32.f32 rr
+	MOVL         8(SI), AX
+	MOVL         12(SI), BX
+	VMOVUPS      (DI)(BX*1), Z0
+	VBROADCASTSS c4f000000<>+0(SB), Z1
+	VCMPPS       $0x1d, Z1, Z0, K5
+	VCMPPS       $0x07, Z0, Z0, K6
+	VCVTTPS2DQ.Z Z0, K6, Z0
+	VPTERNLOGD   $0x55, Z0, Z0, K5, Z0
+	VMOVDQA32    Z0, Z0
+	VMOVDQU32    (DI)(AX*1), K1, Z0
+	VMOVUPS      Z0, (DI)(AX*1)
+	VMOVUPS      64(DI)(BX*1), Z0
+	VBROADCASTSS c4f000000<>+0(SB), Z1
+	VCMPPS       $0x1d, Z1, Z0, K5
+	VCMPPS       $0x07, Z0, Z0, K6
+	VCVTTPS2DQ.Z Z0, K6, Z0
+	VPTERNLOGD   $0x55, Z0, Z0, K5, Z0
+	VMOVDQA32    Z0, Z0
+	VMOVDQU32    64(DI)(AX*1), K3, Z0
+	VMOVUPS      Z0, 64(DI)(AX*1)
+	MOVQ         24(SI), R8
+	ADDQ         $0x18, SI
+	JMP          R8
+
+DATA c4f000000<>+0(SB)/4, $0x4f000000
+DATA c4f000000<>+4(SB)/4, $0x4f000000
+DATA c4f000000<>+8(SB)/4, $0x4f000000
+DATA c4f000000<>+12(SB)/4, $0x4f000000
+DATA c4f000000<>+16(SB)/4, $0x4f000000
+DATA c4f000000<>+20(SB)/4, $0x4f000000
+DATA c4f000000<>+24(SB)/4, $0x4f000000
+DATA c4f000000<>+28(SB)/4, $0x4f000000
+GLOBL c4f000000<>(SB), RODATA|NOPTR, $32
+
+// 65()
+// Requires: AVX512F
+TEXT local_65<>(SB), NOSPLIT|NOFRAME, $0
+	// cvt.rmi.f64.f64 dd
+	MOVL        8(SI), AX
+	MOVL        12(SI), BX
+	VMOVUPS     (DI)(BX*1), Z0
+	VRNDSCALEPD $0x09, Z0, Z0
+	VMOVDQU64   (DI)(AX*1), K1, Z0
+	VMOVUPS     Z0, (DI)(AX*1)
+	VMOVUPS     64(DI)(BX*1), Z0
+	VRNDSCALEPD $0x09, Z0, Z0
+	VMOVDQU64   64(DI)(AX*1), K2, Z0
+	VMOVUPS     Z0, 64(DI)(AX*1)
+	VMOVUPS     128(DI)(BX*1), Z0
+	VRNDSCALEPD $0x09, Z0, Z0
+	VMOVDQU64   128(DI)(AX*1), K3, Z0
+	VMOVUPS     Z0, 128(DI)(AX*1)
+	VMOVUPS     192(DI)(BX*1), Z0
+	VRNDSCALEPD $0x09, Z0, Z0
+	VMOVDQU64   192(DI)(AX*1), K4, Z0
+	VMOVUPS     Z0, 192(DI)(AX*1)
+	MOVQ        24(SI), R8
+	ADDQ        $0x18, SI
+	JMP         R8
+
+// 66()
+// Requires: AVX512F
+TEXT local_66<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.f64.f32 dr
 	MOVL      8(SI), AX
 	MOVL      12(SI), BX
@@ -1803,9 +1889,9 @@ TEXT local_63<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ      $0x18, SI
 	JMP       R8
 
-// 64()
+// 67()
 // Requires: AVX512F
-TEXT local_64<>(SB), NOSPLIT|NOFRAME, $0
+TEXT local_67<>(SB), NOSPLIT|NOFRAME, $0
 	// cvt.rn.f32.f64 rd
 	MOVL         8(SI), AX
 	MOVL         12(SI), BX
@@ -1827,7 +1913,7 @@ TEXT local_64<>(SB), NOSPLIT|NOFRAME, $0
 	ADDQ         $0x18, SI
 	JMP          R8
 
-// func addresses512(to *[102]uint64) (stop uint64)
+// func addresses512(to *[105]uint64) (stop uint64)
 TEXT ·addresses512(SB), NOSPLIT, $0-16
 	MOVQ to+0(FP), AX
 	LEAQ local_0<>+0(SB), CX
@@ -1960,6 +2046,12 @@ TEXT ·addresses512(SB), NOSPLIT, $0-16
 	MOVQ CX, 504(AX)
 	LEAQ local_64<>+0(SB), CX
 	MOVQ CX, 512(AX)
+	LEAQ local_65<>+0(SB), CX
+	MOVQ CX, 520(AX)
+	LEAQ local_66<>+0(SB), CX
+	MOVQ CX, 528(AX)
+	LEAQ local_67<>+0(SB), CX
+	MOVQ CX, 536(AX)
 	LEAQ local_stop<>+0(SB), CX
 	MOVQ CX, stop+8(FP)
 	RET

@@ -7,7 +7,7 @@ package lanes
 import "unsafe"
 
 // routines lists what the assembly computes, and the form of its operands.
-var routines = [102]routine{
+var routines = [105]routine{
 	{"mov.b32", "rr"},
 	{"mov.b64", "dd"},
 	{"selp.b32", "rrrp"},
@@ -71,6 +71,9 @@ var routines = [102]routine{
 	{"cvt.rna.tf32.f32", "rr"},
 	{"cvt.rn.f32.s32", "rr"},
 	{"cvt.rn.f32.u32", "rr"},
+	{"cvt.rn.f64.u32", "dr"},
+	{"cvt.rzi.s32.f32", "rr"},
+	{"cvt.rmi.f64.f64", "dd"},
 	{"cvt.f64.f32", "dr"},
 	{"cvt.rn.f32.f64", "rd"},
 	{"setp.eq.b32", "prr"},
@@ -120,12 +123,12 @@ func run512(code *Inst, file unsafe.Pointer, mask uint32)
 // addresses512 finds the routines that do not write predicates, and one that stops. What this set lacks it leaves.
 //
 //go:noescape
-func addresses512(to *[102]uintptr) (stop uintptr)
+func addresses512(to *[105]uintptr) (stop uintptr)
 
 // comparisons512 finds those that write predicates.
 //
 //go:noescape
-func comparisons512(to *[102]uintptr) (stop uintptr)
+func comparisons512(to *[105]uintptr) (stop uintptr)
 
 // multiply512 multiplies the operands of p. Products are of a kind, see the kinds of Product.
 // With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
@@ -175,12 +178,12 @@ func run256(code *Inst, file unsafe.Pointer, mask uint32)
 // addresses256 finds the routines that do not write predicates, and one that stops. What this set lacks it leaves.
 //
 //go:noescape
-func addresses256(to *[102]uintptr) (stop uintptr)
+func addresses256(to *[105]uintptr) (stop uintptr)
 
 // comparisons256 finds those that write predicates.
 //
 //go:noescape
-func comparisons256(to *[102]uintptr) (stop uintptr)
+func comparisons256(to *[105]uintptr) (stop uintptr)
 
 // multiply256 multiplies the operands of p. Products are of a kind, see the kinds of Product.
 // With a group of 0 they are added exactly, else in such groups, of a multiple of 4, and
