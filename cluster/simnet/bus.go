@@ -75,6 +75,7 @@ func (l *listener) deliver(message []byte) {
 
 // hand calls handle until nothing is left.
 func (l *listener) hand() {
+	growStack()
 	n := l.host.net
 	for {
 		n.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -178,6 +179,7 @@ func (n *Network) arm() {
 
 // fire lets everything arrive that is due.
 func (n *Network) fire() {
+	growStack()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for now := n.now(); len(n.ways) > 0 && n.ways[0].at <= now; {
@@ -185,6 +187,15 @@ func (n *Network) fire() {
 	}
 	n.next = -1
 	n.arm()
+}
+
+// growStack makes room on the stack of a new goroutine while it is empty. Handlers
+// decode JSON, deep in calls, where moving a stack cost as much as decoding.
+//
+//go:noinline
+func growStack() {
+	var room [8 << 10]byte
+	runtime.KeepAlive(&room)
 }
 
 // agenda is a heap of ways, the next one first.
