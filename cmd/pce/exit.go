@@ -95,6 +95,8 @@ var exitCodes = []struct {
 	{syscall.EIO, exitMachine},
 	{syscall.EROFS, exitMachine},
 	{syscall.ENOMEM, exitMachine},
+	{syscall.EMFILE, exitMachine},
+	{syscall.ENFILE, exitMachine},
 	{dataset.ErrFormat, exitData},
 	{structures.ErrData, exitData},
 	{circuit.ErrGraph, exitData},
@@ -129,6 +131,9 @@ var exitCodes = []struct {
 	{syscall.ELOOP, exitData},
 	{syscall.ENOTDIR, exitData},
 	{syscall.ENAMETOOLONG, exitData},
+	{syscall.ENXIO, exitData},   // of a socket
+	{syscall.EBUSY, exitData},   // of an output that is a mount point
+	{syscall.ETXTBSY, exitData}, // of an output that is a running program
 	{natsbus.ErrFile, exitData},
 	{cluster.ErrJob, exitData},       // a class above says more
 	{serve.ErrUnavailable, exitData}, // likewise
