@@ -212,6 +212,10 @@ func failed(action, path string, err error) error {
 		cure = "free space or choose another disk, the old file is unchanged"
 	case errors.Is(err, syscall.EPIPE):
 		cure = "what reads the pipe has ended before all was written"
+	case errors.Is(err, syscall.EBUSY): // of rename: a container's mount of a single file cannot be replaced
+		cure = "where the file is a mount of its own, mount the folder that holds it instead"
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		cure = "raise the limit on open files"
 	}
 	return fmt.Errorf("atomicfile: %s %s: %w; %s", action, path, err, cure)
 }

@@ -282,3 +282,18 @@ func TestBadTargets(t *testing.T) {
 		t.Errorf("missing directory: %v, want ErrNotExist", err)
 	}
 }
+
+// TestCures wants the advice to be about what failed: a name that cannot be replaced, and a process that has too many files, have
+// nothing to do with permissions.
+func TestCures(t *testing.T) {
+	for err, want := range map[error]string{
+		&os.LinkError{Op: "rename", Old: "x", New: "y", Err: syscall.EBUSY}: "mount the folder",
+		&fs.PathError{Op: "open", Path: "x", Err: syscall.EMFILE}:           "limit on open files",
+		&fs.PathError{Op: "open", Path: "x", Err: syscall.ENFILE}:           "limit on open files",
+		&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}:           "permissions",
+	} {
+		if got := failed("write", "a.csv", err).Error(); !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want in it %q", err, got, want)
+		}
+	}
+}
