@@ -93,6 +93,14 @@ func (f *deviceFlags) override(cfg *configs.Config, given func(flag string) bool
 
 // runOptions limits a run to the memory that the machine has available.
 func runOptions(device string, threads int) run.Options {
-	_, available := memory()
-	return run.Options{Device: device, Threads: threads, Engines: 1, MaxMemory: int64(available)}
+	return run.Options{Device: device, Threads: threads, Engines: 1, MaxMemory: memoryBound(memory())}
+}
+
+// memoryBound is the bound on a run where the machine has total bytes of memory. If none of them is available, as where others have
+// filled a container, the bound is the smallest: 0 would be none at all, which is for systems that do not tell.
+func memoryBound(total, available uint64) int64 {
+	if total > 0 {
+		available = max(available, 1)
+	}
+	return int64(available)
 }

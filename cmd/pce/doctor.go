@@ -30,6 +30,7 @@ type diagnosis struct {
 	MemoryBytes     uint64      `json:"memory_bytes"`
 	AvailableBytes  uint64      `json:"memory_available_bytes"`
 	DiskFreeBytes   uint64      `json:"disk_free_bytes"`
+	diskKnown       bool        // 0 bytes free are a full disk
 	Presets         []string    `json:"presets"`
 	Variables       []string    `json:"variables"`
 	ConfigVariables string      `json:"config_variables"`
@@ -86,7 +87,7 @@ func (a *app) diagnose() (diagnosis, error) {
 	}
 	d.MemoryBytes, d.AvailableBytes = memory()
 	d.Cards, d.NoCards = cards()
-	d.DiskFreeBytes = diskFree(".")
+	d.DiskFreeBytes, d.diskKnown = diskFree(".")
 	for _, kv := range a.env {
 		if name, value, _ := strings.Cut(kv, "="); name == tokenVariable && value != "" {
 			d.Variables = append(d.Variables, name+" (set)")
@@ -140,9 +141,9 @@ func cpuFeatures() []string {
 	return names
 }
 
-// gib prints a size that is 0 where it is unknown.
-func gib(bytes uint64) string {
-	if bytes == 0 {
+// gib prints a size, if it is known.
+func gib(bytes uint64, known bool) string {
+	if !known {
 		return "unknown"
 	}
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
@@ -159,7 +160,7 @@ presets    %s
 variables  %s
 `,
 		d.Build, d.Cores, orNone(d.CPUFeatures), cmp.Or(d.KernelPath, "none"), strings.Join(d.KernelPaths, ", "),
-		d.cardLines(), gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
+		d.cardLines(), gib(d.MemoryBytes, d.MemoryBytes > 0), gib(d.AvailableBytes, d.MemoryBytes > 0), gib(d.DiskFreeBytes, d.diskKnown), strings.Join(d.Presets, ", "), orNone(d.Variables))
 	return err
 }
 
@@ -171,7 +172,7 @@ func (d *diagnosis) cardLines() string {
 	lines := make([]string, len(d.Cards))
 	for i, c := range d.Cards {
 		lines[i] = fmt.Sprintf("%s %s, %s, %d multiprocessors, %s, driver for CUDA %s with PTX up to %s",
-			c.Device, c.Name, c.Architecture, c.Multiprocessors, gib(uint64(c.MemoryBytes)), c.DriverVersion, c.PTXVersion)
+			c.Device, c.Name, c.Architecture, c.Multiprocessors, gib(uint64(c.MemoryBytes), true), c.DriverVersion, c.PTXVersion)
 	}
 	return strings.Join(lines, "\n           ")
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // memory returns the bytes of main memory that this process may use and those
-// that are available now; 0 where the system does not tell. The limit of a
-// cgroup counts where it is lower.
+// that are available now; a total of 0 where the system does not tell. The limit
+// of a cgroup counts where it is lower.
 func memory() (total, available uint64) { return memoryIn(os.DirFS("/")) }
 
 // memoryIn is memory for the file system below root: what the kernel says, bounded by the
@@ -126,11 +126,11 @@ func readUint(root fs.FS, name string) (uint64, bool) {
 	return n, err == nil
 }
 
-// diskFree returns the bytes that may still be written below dir, 0 if unknown.
-func diskFree(dir string) uint64 {
+// diskFree returns the bytes that may still be written below dir, and whether the system tells.
+func diskFree(dir string) (bytes uint64, known bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0
+		return 0, false
 	}
-	return s.Bavail * uint64(s.Bsize)
+	return s.Bavail * uint64(s.Bsize), true
 }

@@ -5,5 +5,5 @@ package main
 // memory returns 0, 0: this system is not asked.
 func memory() (total, available uint64) { return 0, 0 }
 
-// diskFree returns 0: this system is not asked.
-func diskFree(string) uint64 { return 0 }
+// diskFree does not know: this system is not asked.
+func diskFree(string) (bytes uint64, known bool) { return 0, false }

@@ -37,6 +37,31 @@ cards      cuda:0 NVIDIA H200, sm_90, 132 multiprocessors, 140.0 GiB, driver for
 	}
 }
 
+// TestDoctorFull wants a full disk and memory that others have filled to be told from what the system does not tell, and a run to be
+// bounded where no memory is available.
+func TestDoctorFull(t *testing.T) {
+	for _, tc := range []struct {
+		d    diagnosis
+		want string
+	}{
+		{diagnosis{MemoryBytes: 1 << 30, diskKnown: true}, "\nmemory     1.0 GiB, 0.0 GiB available\ndisk       0.0 GiB free here\n"},
+		{diagnosis{}, "\nmemory     unknown, unknown available\ndisk       unknown free here\n"},
+	} {
+		var out bytes.Buffer
+		if err := tc.d.print(&app{stdout: &out}); err != nil || !strings.Contains(out.String(), tc.want) {
+			t.Errorf("error %v, printed\n%s, want in it%s", err, &out, tc.want)
+		}
+	}
+	for _, tc := range []struct {
+		total, available uint64
+		want             int64
+	}{{0, 0, 0}, {1 << 30, 0, 1}, {1 << 30, 1 << 20, 1 << 20}} {
+		if got := memoryBound(tc.total, tc.available); got != tc.want {
+			t.Errorf("of %d bytes %d are available: the bound is %d, want %d", tc.total, tc.available, got, tc.want)
+		}
+	}
+}
+
 // TestCards wants cards or the reason why there are none, and not both.
 func TestCards(t *testing.T) {
 	if list, why := cards(); list == nil || (len(list) == 0) != (why != "") {
