@@ -24,6 +24,12 @@ func (f *configFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.set, "set", nil, "key=value, such as train.epochs=20; repeatable")
 }
 
+// registerRows is register for commands that take settings of the section data alone.
+func (f *configFlags) registerRows(flags *pflag.FlagSet) {
+	f.register(flags)
+	flags.Lookup("set").Usage = "key=value, such as data.header=no; repeatable"
+}
+
 // refuse returns the error that why has for the first key to which --set gives a value; of a map, such as data.text={length: 9},
 // these are the keys in it.
 func (f *configFlags) refuse(why func(key string) error) error {

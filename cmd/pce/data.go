@@ -126,7 +126,7 @@ func (a *app) dataSampleCommand() *cobra.Command {
 			return a.printRows(cmd.Context(), src, min(n, src.Rows()))
 		},
 	}
-	flags.register(c.Flags())
+	flags.registerRows(c.Flags())
 	c.Flags().IntVarP(&n, "rows", "n", 10, "rows to print")
 	return c
 }
@@ -261,7 +261,7 @@ func (a *app) dataStatsCommand() *cobra.Command {
 			return s.print(a)
 		},
 	}
-	flags.register(c.Flags())
+	flags.registerRows(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
