@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile"
@@ -97,9 +98,16 @@ func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
 	}
 	r := &Run{Name: filepath.Base(path)}
 	found := false
+	var closed error // why it is unknown whether a file is there, as in a folder of another user
 	for _, name := range []string{run.ModelFile, run.MetricsFile, run.ConfigFile, run.ResultFile} {
 		_, err := os.Stat(filepath.Join(dir, name))
 		found = found || err == nil
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			closed = err
+		}
+	}
+	if !found && closed != nil {
+		return nil, fmt.Errorf("report: %w; give the directory of a run that can be read", closed)
 	}
 	if !found {
 		return nil, fmt.Errorf("%w: %s has no %s, %s, %s or %s; give the directory of a run", ErrNoRun, dir,

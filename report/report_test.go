@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pce-engine/pce"
@@ -141,6 +142,14 @@ func TestNoRun(t *testing.T) {
 		if _, err := Read(t.Context(), path, pce.Options{}); !errors.Is(err, ErrNoRun) || errors.Is(err, run.ErrRun) {
 			t.Errorf("Read(%s): %v, want ErrNoRun", path, err)
 		}
+	}
+	// A directory that cannot be looked into may be a run.
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink("loop", loop); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Read(t.Context(), loop, pce.Options{}); !errors.Is(err, syscall.ELOOP) || errors.Is(err, ErrNoRun) {
+		t.Errorf("of a link to itself: %v, want the reason why it cannot be read", err)
 	}
 }
 

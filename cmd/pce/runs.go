@@ -54,9 +54,12 @@ is what those of train.discriminative are of.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			list, err := listRuns(dir)
+			list, closed, err := listRuns(dir)
 			if err != nil {
 				return err
+			}
+			for _, err := range closed {
+				a.tell("note: a directory is left out: %v", err)
 			}
 			if asJSON {
 				return a.printJSON(map[string]any{"runs": list})
@@ -70,22 +73,26 @@ is what those of train.discriminative are of.`,
 	return c
 }
 
-// listRuns returns the run that dir is, or those in directories below it, by name.
-func listRuns(dir string) ([]runEntry, error) {
-	list := []runEntry{} // [] in JSON
+// listRuns returns the run that dir is, or those in directories below it, by name. closed has an error for each directory
+// that may hold a run and cannot be looked into, such as one of another user.
+func listRuns(dir string) (list []runEntry, closed []error, err error) {
+	list = []runEntry{} // [] in JSON
 	if isRun(dir) {
-		return append(list, readRun(dir)), nil
+		return append(list, readRun(dir)), nil, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("pce: %w; give a directory that has runs", err)
+		return nil, nil, fmt.Errorf("pce: %w; give a directory that has runs", err)
 	}
 	for _, e := range entries {
-		if path := filepath.Join(dir, e.Name()); isRun(path) {
+		path := filepath.Join(dir, e.Name())
+		if isRun(path) {
 			list = append(list, readRun(path))
+		} else if _, err := os.Stat(filepath.Join(path, run.MetricsFile)); errors.Is(err, fs.ErrPermission) {
+			closed = append(closed, err)
 		}
 	}
-	return list, nil
+	return list, closed, nil
 }
 
 // readRun reads what a run came to, or how far it is.
