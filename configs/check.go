@@ -205,7 +205,12 @@ func (c *checker) texts(f *field, n *yaml.Node, alone bool) []string {
 		nodes = c.elements(f, n)
 	}
 	for _, e := range nodes {
-		if e.Kind != yaml.ScalarNode || e.ShortTag() != "!!str" {
+		switch {
+		case e.Kind == yaml.ScalarNode && e.ShortTag() == "!!str":
+		case e != n && e.Kind == yaml.ScalarNode && e.ShortTag() != "!!null": // it is a list: what is missing are quotes
+			c.fail(e, "%s has %s in its list, want texts; put it in quotes", f.path, describe(e))
+			return nil
+		default:
 			c.mismatch(f, e)
 			return nil
 		}
