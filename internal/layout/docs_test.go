@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -47,6 +48,22 @@ func TestGoroutinesAreDocumented(t *testing.T) {
 	}
 	for path := range named {
 		t.Errorf("docs/concurrency.md names %s, which does not exist; say where its goroutines are now", path)
+	}
+}
+
+// TestChangelogSaysThingsOnce wants no two paragraphs of the changelog that begin alike, as an old form beside its new one does.
+func TestChangelogSaysThingsOnce(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for paragraph := range strings.SplitSeq(string(text), "\n\n") {
+		start := paragraph[:min(100, len(paragraph))]
+		if seen[start] {
+			t.Errorf("CHANGELOG.md has two paragraphs that begin with %q; keep one", start)
+		}
+		seen[start] = true
 	}
 }
 
