@@ -54,7 +54,7 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pce-rtl-")
+	dir, err := scratch("pce-rtl-")
 	if err != nil {
 		return nil, err
 	}

@@ -108,6 +108,7 @@ var exitCodes = []struct {
 	{simulate.ErrTool, exitMachine},
 	{exec.ErrNotFound, exitMachine},
 	{errGo, exitMachine},
+	{errScratch, exitMachine},
 	{codec.ErrFile, exitData},
 	{codec.ErrModel, exitData},
 	{codec.ErrRows, exitData},

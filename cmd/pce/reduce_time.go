@@ -62,7 +62,7 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 	if err != nil {
 		return inProgram(path, err)
 	}
-	dir, err := os.MkdirTemp("", "pce-reduce-")
+	dir, err := scratch("pce-reduce-")
 	if err != nil {
 		return err
 	}
