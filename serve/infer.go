@@ -327,6 +327,18 @@ func (c *call) inputNames() []string {
 	return names
 }
 
+// fewer is what to do about a request that asks for too much. Of a query that sees each row several times, rows
+// are as many as a parameter says also where the request has one row, or none.
+func (c *call) fewer() string {
+	switch {
+	case c.repeat > 1 && c.rows > 1:
+		return "send fewer rows, or a smaller " + c.query.Repeat
+	case c.repeat > 1:
+		return "send a smaller " + c.query.Repeat
+	}
+	return "send fewer rows"
+}
+
 // cost refuses what is beyond a limit before memory is taken and work is done, given the
 // further inputs, nil for those that the request lacks.
 func (c *call) cost(inputs []*oip.Tensor) error {
@@ -342,7 +354,7 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 		}
 	}
 	if cells > float64(o.MaxCells) {
-		return fail(ErrTooLarge, "%v rows of %v columns have %v cells, %d may be asked for at once; send fewer rows", rows, columns, cells, o.MaxCells)
+		return fail(ErrTooLarge, "%.0f rows of %.0f columns have %.0f cells, %d may be asked for at once; %s", rows, columns, cells, o.MaxCells, c.fewer())
 	}
 	perRow := c.query.Flops
 	if c.query.Plan != nil {
@@ -352,7 +364,7 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 		}
 	}
 	if flops := rows * float64(perRow); flops > o.MaxFlops {
-		return fail(ErrTooLarge, "query %q of %v rows takes %.3g operations, %.3g may be asked for at once; send fewer rows", c.query.Name, rows, flops, o.MaxFlops)
+		return fail(ErrTooLarge, "query %q of %.0f rows takes %.3g operations, %.3g may be asked for at once; %s", c.query.Name, rows, flops, o.MaxFlops, c.fewer())
 	}
 	further := 0.0
 	for i, t := range inputs {
@@ -370,7 +382,7 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 		bytes += float64(c.rows) * cell * columns
 	}
 	if bytes > float64(o.MaxBytes) {
-		return fail(ErrTooLarge, "%v rows take %.0f bytes, %d may be asked for at once; send fewer rows", rows, bytes, o.MaxBytes)
+		return fail(ErrTooLarge, "%.0f rows take %.0f bytes, %d may be asked for at once; %s", rows, bytes, o.MaxBytes, c.fewer())
 	}
 	// The answer is written when the rest is not needed any more.
 	c.reply = oip.HeadBytes
