@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
@@ -50,7 +51,11 @@ type drawing struct {
 // across cells wide in each panel. The last of several panels is marked by a light ground.
 func newPicture(s *Schema, down int, across ...int) (*picture, error) {
 	if s.Image == [3]int{} || s.Image[2] != 1 && s.Image[2] != 3 {
-		return nil, badSetting("rows of image shape %v cannot be drawn; set the data's image shape, with 1 or 3 channels", s.Image)
+		what := "not images"
+		if s.Image != [3]int{} {
+			what = fmt.Sprintf("images of %d channels, and 1 or 3 can be drawn", s.Image[2])
+		}
+		return nil, badSetting("the rows are %s; write .csv or .npy", what)
 	}
 	p := &picture{schema: s, white: whites(s), across: across, down: down}
 	for _, n := range across {
