@@ -140,8 +140,11 @@ func (p *plot) line(s series) {
 		fmt.Fprintf(&path, "%c%s %s", verb, x, y)
 		verb = 'L'
 		if marks {
-			fmt.Fprintf(&dots, `<circle class="%s" cx="%s" cy="%s" r="2.5"><title>%s, epoch %g: %s</title></circle>`,
-				s.class, x, y, html.EscapeString(s.name), s.x[i], figure(s.y[i]))
+			of := fmt.Sprintf("epoch %g: %s", s.x[i], figure(s.y[i]))
+			if s.name != "" { // the only line of a chart may have none
+				of = s.name + ", " + of
+			}
+			fmt.Fprintf(&dots, `<circle class="%s" cx="%s" cy="%s" r="2.5"><title>%s</title></circle>`, s.class, x, y, html.EscapeString(of))
 		}
 	}
 	fmt.Fprintf(p.b, `<path class="line %s" d="%s"/>%s`, s.class, &path, &dots)

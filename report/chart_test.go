@@ -172,3 +172,11 @@ func TestNamesApart(t *testing.T) {
 		t.Errorf("names at %v", at)
 	}
 }
+
+// TestChartWithoutName: what the pointer shows of the only line of a chart begins with the epoch.
+func TestChartWithoutName(t *testing.T) {
+	text := string(chart("Rows", "rows per second", []series{{class: "rate", x: []float64{1, 2}, y: []float64{50, 60}}}))
+	if !strings.Contains(text, "<title>epoch 1: 50.000</title>") {
+		t.Errorf("no title of the first point in %s", text)
+	}
+}
