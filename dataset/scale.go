@@ -105,9 +105,13 @@ func (all *inspection) settleScales(opts *Options) {
 			far = t.min
 		}
 		if math.Abs(float64(c.Standard(far))) > FarValue {
+			room := "a histogram with edges"
+			if t.min > 0 { // no other numbers have logarithms
+				room = "log-normal or " + room
+			}
 			opts.warn(all.path, "%s has numbers such as %v, more than %d times its spread of %v away from %v; training takes those as missing (%d of %d cells sampled) where the leaf is Gaussian: "+
-				"list them in data.missing if they mark missing cells, else choose a leaf with room for them, log-normal or a histogram with edges", s.ColumnName(i), shortNumber(far), FarValue, shortNumber(c.Scale), shortNumber(c.Offset),
-				t.picks.beyond(c.Offset, FarValue*c.Scale), len(t.picks.list))
+				"list them in data.missing if they mark missing cells, else choose a leaf with room for them, %s", s.ColumnName(i), shortNumber(far), FarValue, shortNumber(c.Scale), shortNumber(c.Offset),
+				t.picks.beyond(c.Offset, FarValue*c.Scale), len(t.picks.list), room)
 		}
 		numbers := t.distinct.values()
 		left := make(map[float32]bool, len(numbers))
