@@ -407,10 +407,16 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 	slices.Sort(times)
 	r.Recomputed = e.Recomputed() - before
 	r.Steps, r.Samples = len(times), len(times)*r.Batch
-	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
+	r.SecondsPer1k = median(times).Seconds() * 1000 / float64(r.Batch)
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
 	return r, nil
+}
+
+// median returns the median of times in ascending order, at least one: of an even number the middle between two.
+func median(times []time.Duration) time.Duration {
+	n := len(times)
+	return (times[(n-1)/2] + times[n/2]) / 2
 }
 
 // benchRule returns the rule of every step that is measured: that of the first step

@@ -70,7 +70,7 @@ func benchCode(ctx context.Context, b *run.Blueprint, cfg *configs.Config, f *be
 	slices.Sort(times)
 	r.Recomputed = code.Recomputed() - before
 	r.Steps, r.Samples = len(times), len(times)*r.Batch
-	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
+	r.SecondsPer1k = median(times).Seconds() * 1000 / float64(r.Batch)
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.PeakGFLOPS = peak(r.Threads, r.KernelPath)
 	r.judge(circuit.Count(b.Graph).SumEdges, true)

@@ -116,7 +116,7 @@ func benchRows[T float32 | float64](ctx context.Context, a *app, f *benchFlags, 
 	}
 	slices.Sort(times)
 	r.Steps, r.Samples = len(times), len(times)*r.Batch
-	r.SecondsPer1k = times[len(times)/2].Seconds() * 1000 / float64(r.Batch)
+	r.SecondsPer1k = median(times).Seconds() * 1000 / float64(r.Batch)
 	r.FastestPer1k = times[0].Seconds() * 1000 / float64(r.Batch)
 	r.RowsPerSecond = 1000 / r.SecondsPer1k
 	if f.kernels {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/kernels/tensor"
@@ -280,5 +281,17 @@ func TestPredictMemory(t *testing.T) {
 	}
 	if more[0] <= 0 || more[0] != more[1] {
 		t.Errorf("a step of two launches takes %v bytes more than one of one, and %v where it is measured", more[0], more[1])
+	}
+}
+
+// TestMedian: the median of an even number of times lies between the two in the middle.
+func TestMedian(t *testing.T) {
+	for _, tc := range []struct {
+		times []time.Duration
+		want  time.Duration
+	}{{[]time.Duration{3}, 3}, {[]time.Duration{2, 6}, 4}, {[]time.Duration{1, 2, 9}, 2}, {[]time.Duration{1, 2, 4, 9}, 3}} {
+		if got := median(tc.times); got != tc.want {
+			t.Errorf("the median of %v is %v, want %v", tc.times, got, tc.want)
+		}
 	}
 }
