@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -26,7 +28,8 @@ func (a *app) plotCommand() *cobra.Command {
 the extension of --out, and print its name. Without --out it is curves.png in the only RUN
 and is replaced, or curves.png here.
 
-Training curves are dashed. They are running means, as metrics.jsonl has them.`,
+Training curves are dashed. They are running means, as metrics.jsonl has them. Those of runs of
+train.discriminative are of its objective, as their names say.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,12 +67,20 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 		path := filepath.Join(dir, run.MetricsFile)
 		epochs, err := report.ReadEpochs(path)
 		if err != nil && len(epochs) == 0 {
+			var of *fs.PathError
+			if errors.As(err, &of) { // which has the path too
+				err = of.Err
+			}
 			return fmt.Errorf("%w: %s: %w; give directories of runs that have ended an epoch", report.ErrNoCurve, path, err)
 		}
 		if err != nil { // a run that is being written ends with half a line
 			a.tell("note: %s: %v", path, err)
 		}
-		runs = append(runs, curves.Run{Name: names[i], Epochs: epochs})
+		name := names[i]
+		if measure == curves.LogLikelihood && isDiscriminative(dir) {
+			name += " (objective of train.discriminative)"
+		}
+		runs = append(runs, curves.Run{Name: name, Epochs: epochs})
 	}
 	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(o.path), "."))
 	if o.path == "-" {

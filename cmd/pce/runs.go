@@ -115,10 +115,16 @@ func readRun(dir string) runEntry {
 		r.Epochs, r.ValidLL = e.Epoch, e.ValidLL
 		r.TrainSeconds += e.Seconds
 	}
-	if cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}}); err == nil && cfg.Train.Discriminative > 0 {
+	if isDiscriminative(dir) {
 		r.Objective = "the objective of train.discriminative"
 	}
 	return r
+}
+
+// isDiscriminative reports whether the config of a run has train.discriminative, so that its log-likelihoods are of that objective.
+func isDiscriminative(dir string) bool {
+	cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}})
+	return err == nil && cfg.Train.Discriminative > 0
 }
 
 // runsTable lists runs for people, one line for each and none longer than columns. Names that

@@ -368,10 +368,18 @@ func TestPlot(t *testing.T) {
 	if got := plain(t, "plot", "x/a", "--of", "step-size", "--out", "-"); !strings.Contains(got, "<svg") {
 		t.Errorf("stdout has %.40q", got)
 	}
+	if err := os.WriteFile("x/a/config.yaml", []byte("model: {class: kind}\ntrain: {discriminative: 0.5}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for measure, want := range map[string]bool{"ll": true, "step-size": false} {
+		if got := strings.Contains(plain(t, "plot", "x/a", "y/a", "--of", measure, "--out", "-"), "x/a (objective of train.discriminative)"); got != want {
+			t.Errorf("%s of a discriminative run is called that of its objective: %v, want %v", measure, got, want)
+		}
+	}
 	refused(t, exitUsage, "both.svg exists", "plot", "x/a", "--out", "both.svg")
 	refused(t, exitUsage, `format "pdf"`, "plot", "x/a", "--out", "c.pdf")
 	refused(t, exitUsage, `measure "x"`, "plot", "x/a", "--of", "x", "--out", "c.png")
-	refused(t, exitData, "w/metrics.jsonl", "plot", "w")
+	refused(t, exitData, "report: no curve: w/metrics.jsonl: no such file or directory; give", "plot", "w")
 	refused(t, exitData, "it has no epoch", "plot", "z")
 	if err := os.WriteFile("z/metrics.jsonl", []byte("{damaged\n"), 0o644); err != nil {
 		t.Fatal(err)
