@@ -204,7 +204,7 @@ func (b *Blueprint) check(l Load) error {
 	if err != nil || m.Total <= l.MaxMemory {
 		return err
 	}
-	need := m.Total
+	need := (m.Total-1)>>20 + 1 // rounded up, as the limit is rounded down: more than that in MiB, too
 	for l.Rows = m.Rows / 2; l.Rows > 0; l.Rows /= 2 {
 		l.Shards = l.Shards || l.Train && l.StepRows > int64(l.Rows) // a step has several then, whose integer flows are kept
 		if m, err = b.runnerMemory(l); err != nil {
@@ -212,11 +212,11 @@ func (b *Blueprint) check(l Load) error {
 		}
 		if m.Total <= l.MaxMemory {
 			return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available; with %d rows per launch it needs %d MiB: lower shard_rows",
-				kernels.ErrMemory, need>>20, l.MaxMemory>>20, l.Rows, m.Total>>20)
+				kernels.ErrMemory, need, l.MaxMemory>>20, l.Rows, m.Total>>20)
 		}
 	}
 	return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available, and fewer rows do not help; use fewer latents, or columns of fewer categories",
-		kernels.ErrMemory, need>>20, l.MaxMemory>>20)
+		kernels.ErrMemory, need, l.MaxMemory>>20)
 }
 
 // fit halves the rows of a launch until the plan is within l.MaxMemory, or one is left.

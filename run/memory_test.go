@@ -3,9 +3,11 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -136,8 +138,15 @@ func TestQueryMemory(t *testing.T) {
 			t.Errorf("%v in launches of 2 rows, want %v", few, one[0])
 		}
 		o.MaxMemory = plan(1).Total - 1
-		if _, err := b.Pool(t.Context(), o); !errors.Is(err, kernels.ErrMemory) {
-			t.Errorf("room for no row: %v, want ErrMemory", err)
+		_, err = b.Pool(t.Context(), o)
+		if !errors.Is(err, kernels.ErrMemory) {
+			t.Fatalf("room for no row: %v, want ErrMemory", err)
+		}
+		var need, available int
+		if _, text, _ := strings.Cut(err.Error(), "the run needs "); text == "" {
+			t.Errorf("room for no row: %v", err)
+		} else if n, _ := fmt.Sscanf(text, "%d MiB, %d MiB are", &need, &available); n != 2 || need <= available {
+			t.Errorf("a byte too little: %v", err)
 		}
 	}
 }
