@@ -142,6 +142,10 @@ type Forest struct {
 	// Attributes are other texts that an XGBoost file has beside its model, by their names; its interface for scikit-learn
 	// keeps its settings there, and classifiers do not load without them. They say nothing of predictions. nil without.
 	Attributes map[string]string
+
+	// Types are the kinds of the features as an XGBoost file has them, such as "q", "int" and "c" for categories, by which XGBoost
+	// decides which columns of a data frame it takes. They say nothing of predictions. nil without.
+	Types []string
 }
 
 // NumNodes returns the number of nodes of all trees. Like NumLeaves and NumCategorical it

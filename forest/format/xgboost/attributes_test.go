@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,35 @@ func TestBestTrees(t *testing.T) {
 	one := strings.Replace(string(written(t, vectors())), `"attributes":{}`, `"attributes":{"best_iteration":"0"}`, 1)
 	if got, err := JSON.Decode([]byte(one)); err != nil || got.BestTrees != 1 {
 		t.Errorf("trees of vectors: %d, %v; want 1", got.BestTrees, err)
+	}
+}
+
+// TestTypes: the types of features are in the copies, and say nothing of the model's identity. A file without a list of them is read.
+func TestTypes(t *testing.T) {
+	f := plain()
+	bare := f.Digest()
+	f.Types = []string{"c", "q", "\""}
+	if f.Digest() != bare {
+		t.Error("types change the digest")
+	}
+	text := written(t, f)
+	for name, read := range map[string]func() (*forest.Forest, error){
+		"JSON":   func() (*forest.Forest, error) { return JSON.Decode(text) },
+		"UBJSON": func() (*forest.Forest, error) { return UBJSON.Decode(ubjson(t, text)) },
+	} {
+		if got, err := read(); err != nil || !slices.Equal(got.Types, f.Types) {
+			t.Errorf("%s: %q, %v; want %q", name, got.Types, err, f.Types)
+		}
+	}
+	types := []byte(`["c","q","\""]`)
+	for _, other := range []string{"null", `["c",{"q":[1]}]`, "{}"} {
+		if got, err := JSON.Decode(bytes.Replace(text, types, []byte(other), 1)); err != nil || got.Types != nil {
+			t.Errorf("%s: %v; want a forest without types", other, err)
+		}
+	}
+	f.Types[0] = "\a"
+	if err := Write(io.Discard, f); err == nil || !strings.Contains(err.Error(), `feature 0 has the type "\a"`) {
+		t.Errorf("a control character: %v", err)
 	}
 }
 

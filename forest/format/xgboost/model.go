@@ -38,6 +38,7 @@ func isUBJSON(head []byte) bool {
 type document struct {
 	version     []int32
 	names       []string
+	types       []string          // of the features; nil without
 	params      map[string]string // of learner_model_param
 	booster     string
 	treeInfo    []int32
@@ -110,6 +111,18 @@ func (d *document) learner(s source) error {
 				d.names = append(d.names, name)
 				return err
 			})
+		case "feature_types":
+			at := *s.here()
+			err := s.array(func() error {
+				kind, err := s.text()
+				d.types = append(d.types, kind)
+				return err
+			})
+			if err != nil { // no prediction needs them
+				d.types, *s.here() = nil, at
+				return s.skip()
+			}
+			return nil
 		case "gradient_booster":
 			return d.gradientBooster(s)
 		case "learner_model_param":
@@ -256,7 +269,7 @@ func (d *document) forest() (*forest.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.BestTrees, f.Attributes = d.bestTrees(f.Outputs), d.attributes
+	f.BestTrees, f.Attributes, f.Types = d.bestTrees(f.Outputs), d.attributes, d.types
 	return f, f.Check()
 }
 

@@ -60,6 +60,11 @@ func expressible(f *forest.Forest) (objective, []float32, error) {
 			return objective{}, nil, fmt.Errorf("feature %d is named %q, with a control character; rename it", i, name)
 		}
 	}
+	for i, kind := range f.Types {
+		if !quotable(kind) {
+			return objective{}, nil, fmt.Errorf("feature %d has the type %.60q, with a control character; leave it out", i, kind)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
 		if !quotable(name) || !quotable(f.Attributes[name]) {
 			return objective{}, nil, fmt.Errorf("attribute %.60q has a control character; leave it out", name)
@@ -376,7 +381,9 @@ func (p *printer) model(f *forest.Forest, o objective, bases []float32, trees []
 	}
 	p.text(`{"learner":{"attributes":{%s},`, strings.Join(attributes, ","))
 	list(p, "feature_names", f.Names, quote)
-	p.text(`,"feature_types":[],"gradient_booster":`)
+	p.text(`,`)
+	list(p, "feature_types", f.Types, quote)
+	p.text(`,"gradient_booster":`)
 	p.booster(f, trees)
 	base, version := number(bases[0]), []int32{1, 7, 4}
 	classes, targets := 0, f.Outputs
