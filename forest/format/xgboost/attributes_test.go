@@ -27,7 +27,7 @@ func TestBestTrees(t *testing.T) {
 		{`{"best_iteration":"2","best_score":"0.5"}`, "1", 6}, {`{"best_iteration":"2"}`, "3", 18}, {`{"best_iteration":"3"}`, "3", 24},
 		{`{"best_iteration":"2","best_ntree_limit":"9"}`, "1", 18}, {`{"best_ntree_limit":"9","best_iteration":"2"}`, "3", 18}, {`{"best_iteration":"2","best_ntree_limit":"13"}`, "1", 0},
 		{`{"best_iteration":"4"}`, "3", 0}, {`{"best_iteration":"0"}`, "9223372036854775807", 0}, {`{"best_iteration":"0"}`, "-1", 2},
-		{`{"best_iteration":"-1"}`, "1", 0}, {`{"best_iteration":"9223372036854775807"}`, "1", 0}, {`{"best_iteration":"x"}`, "1", 0}, {`{"a":{"best_iteration":"0"}}`, "1", 0}, {`{}`, "1", 0},
+		{`{"best_iteration":"-1"}`, "1", 0}, {`{"best_iteration":"9223372036854775807"}`, "1", 0}, {`{"best_iteration":"x"}`, "1", 0}, {`{"a":{"best_iteration":"0"}}`, "1", 0}, {`{"best_ntree_limit":"9"}`, "3", 0}, {`{}`, "1", 0},
 	} {
 		changed := strings.Replace(strings.Replace(doc, `"attributes":{}`, `"attributes":`+tt.best, 1), `"num_parallel_tree":"1"`, `"num_parallel_tree":"`+tt.parallel+`"`, 1)
 		for name, read := range map[string]func() (*forest.Forest, error){

@@ -274,11 +274,12 @@ func (d *document) forest() (*forest.Forest, error) {
 }
 
 // bestTrees returns how many trees there are up to the round that best_iteration names; 0 without such a round. XGBoost has kept the number of
-// trees as well while its files did not have that of a round's.
+// trees as well while its files did not have that of a round's. It takes all trees where that is left alone: a slice of
+// a booster loses best_iteration, and keeps the number of the whole one.
 func (d *document) bestTrees(outputs int) int {
 	best, err := strconv.Atoi(d.best)
 	round, _ := strconv.Atoi(d.parallel)
-	if limit, bad := strconv.Atoi(d.limit); bad == nil && limit > 0 {
+	if limit, bad := strconv.Atoi(d.limit); bad == nil && limit > 0 && err == nil {
 		best, round, err = limit-1, 1, nil
 	}
 	round = min(max(round, 1), len(d.trees)+1)
