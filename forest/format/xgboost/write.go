@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/forest"
 )
@@ -19,7 +20,7 @@ import (
 // numbers, those of their nodes in the file, and trees are added that fill up the last
 // round. A forest that XGBoost cannot express is refused, with the reason, before anything
 // is written: sums in float64, zeros that count as missing, tests of equality, base scores
-// added last, control characters in names, and others. The error then matches forest.ErrRequest.
+// added last, control characters and bytes other than UTF-8 in names, and others. The error then matches forest.ErrRequest.
 func Write(w io.Writer, f *forest.Forest) error {
 	o, bases, err := expressible(f)
 	if err != nil {
@@ -57,17 +58,17 @@ func expressible(f *forest.Forest) (objective, []float32, error) {
 	}
 	for i, name := range f.Names {
 		if !quotable(name) {
-			return objective{}, nil, fmt.Errorf("feature %d is named %q, with a control character; rename it", i, name)
+			return objective{}, nil, fmt.Errorf("feature %d is named %q, with a control character or bytes that are not UTF-8; rename it", i, name)
 		}
 	}
 	for i, kind := range f.Types {
 		if !quotable(kind) {
-			return objective{}, nil, fmt.Errorf("feature %d has the type %.60q, with a control character; leave it out", i, kind)
+			return objective{}, nil, fmt.Errorf("feature %d has the type %.60q, with a control character or bytes that are not UTF-8; leave it out", i, kind)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
 		if !quotable(name) || !quotable(f.Attributes[name]) {
-			return objective{}, nil, fmt.Errorf("attribute %.60q has a control character; leave it out", name)
+			return objective{}, nil, fmt.Errorf("attribute %.60q has a control character or bytes that are not UTF-8; leave it out", name)
 		}
 	}
 	o, err := objectiveOf(f)
@@ -332,12 +333,12 @@ func (p *printer) text(format string, args ...any) { fmt.Fprintf(p.w, format, ar
 // escapes are all that the reader of XGBoost 1.7 decodes; it takes \u0026 for six characters.
 var escapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// quote writes a string without other control characters than escapes has.
-func quote(s string) string { return `"` + escapes.Replace(strings.ToValidUTF8(s, "\ufffd")) + `"` }
+// quote writes a string that is quotable.
+func quote(s string) string { return `"` + escapes.Replace(s) + `"` }
 
-// quotable reports whether quote can write s.
+// quotable reports whether quote can write s: UTF-8, as JSON is, without other control characters than escapes has.
 func quotable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\n\r\t", r) })
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\n\r\t", r) })
 }
 
 func number(x float32) string {
