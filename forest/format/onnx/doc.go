@@ -9,8 +9,8 @@
 // anything else is refused by name, for its effect would be missing. Cells are float32,
 // or float64 if the thresholds are doubles or the operator reads an input of the graph
 // that is double; what a Cast rounds is rounded. The operators leave the order
-// of the sums open: scores are added in float64, and results are float32 unless the
-// leaves are doubles. Leaves are numbered as in the file.
+// of the sums open: scores are added in float64, and results are float32 but for
+// those of TreeEnsemble with doubles. Leaves are numbered as in the file.
 //
 // # Errors
 //

@@ -128,13 +128,10 @@ type weight struct {
 }
 
 // weights reads the values of leaves under a prefix, "target" or "class".
-func (n *node) weights(f *forest.Forest, at map[place]*forest.Node, prefix string) ([]weight, error) {
+func (n *node) weights(at map[place]*forest.Node, prefix string) ([]weight, error) {
 	get := func(name string) []int64 { return n.attributes[prefix+name].ints }
 	trees, nodes, ids := get("_treeids"), get("_nodeids"), get("_ids")
-	values, wide := n.floats(prefix + "_weights")
-	if wide {
-		f.Output = forest.Float64
-	}
+	values, _ := n.floats(prefix + "_weights") // the results are float32 whatever these are
 	if len(nodes) != len(trees) || len(ids) != len(trees) || len(values) != len(trees) {
 		return nil, fmt.Errorf("%d %s_treeids, %d nodeids, %d ids and %d weights; want equally many", len(trees), prefix, len(nodes), len(ids), len(values))
 	}

@@ -303,18 +303,15 @@ func TestCasts(t *testing.T) {
 	m := two("TreeEnsembleRegressor", nil)
 	m.attrs["target_weights_as_tensor"] = doubles{0.1, 0.2}
 	delete(m.attrs, "target_weights")
-	for _, after := range [][]string{nil, {float}} {
+	for _, after := range [][]string{nil, {float}, {double}} { // the operator gives float32, also of doubles
 		m.after = after
 		f, err := Format.Decode(m.bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := 0.1 + 0.2
-		if after != nil {
-			want = float64(float32(want))
-		}
+		want := float64(float32(0.1 + 0.2))
 		var out [1]float64
-		if err := forest.Evaluate(f, forest.Prediction, []float64{0}, out[:]); err != nil || !(math.Abs(out[0]-want) < 1e-16) {
+		if err := forest.Evaluate(f, forest.Prediction, []float64{0}, out[:]); err != nil || out[0] != want {
 			t.Errorf("scores of doubles after %v: %v, want %v: %v", after, out[0], want, err)
 		}
 	}

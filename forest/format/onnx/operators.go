@@ -67,7 +67,7 @@ func (n *node) regressor(f *forest.Forest) error {
 	if err != nil {
 		return err
 	}
-	weights, err := n.weights(f, at, "target")
+	weights, err := n.weights(at, "target")
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (n *node) classifier(f *forest.Forest) error {
 	if err != nil {
 		return err
 	}
-	weights, err := n.weights(f, at, "class")
+	weights, err := n.weights(at, "class")
 	if err != nil {
 		return err
 	}
