@@ -93,7 +93,7 @@ type LearnSPN struct {
 	MinRows        int     `yaml:"min_rows" min:"2" max:"1e12" doc:"parts of the table with fewer rows are not cut further"`
 	Clusters       int     `yaml:"clusters" min:"2" max:"256" doc:"clusters of the rows of a part, at most"`
 	Leaf           string  `yaml:"leaf" enum:"chow-liu|factors" doc:"model of a part that is not cut further: a Chow-Liu tree, or independent columns"`
-	Smoothing      float64 `yaml:"smoothing" min:"1e-9" max:"1000000" doc:"rows added to those of each part that is not cut further, spread evenly over the values of a discrete column, or like all rows for a continuous one and under a discretised logistic leaf"`
+	Smoothing      float64 `yaml:"smoothing" min:"1e-9" max:"1000000" doc:"rows added to those of each part that is not cut further, spread evenly over the values or bins of a column, or like all rows under Gaussian, log-normal, Poisson and discretised logistic leaves"`
 	Components     int     `yaml:"components" min:"1" max:"256" doc:"circuits that are learned from bootstrap samples of the rows and mixed; 1: one circuit, of all rows"`
 	MaxMultipliers int     `yaml:"max_multipliers" min:"0" max:"1000000000" doc:"most multipliers that the circuit takes as hardware, before tables are packed; 0: no bound"`
 	Search         bool    `yaml:"search" doc:"choose threshold, min_rows, clusters, smoothing and leaf by data.valid, beginning with those given"`
