@@ -75,7 +75,7 @@ type HMM struct {
 type PD struct {
 	Shape            []int `yaml:"shape" min:"1" max:"65536" doc:"[height, width, channels]; empty: shape of the data's images"`
 	SplitInterval    int   `yaml:"split_interval" min:"1" max:"65536" doc:"side of a cell; rectangles are split between cells"`
-	MaxProductBlocks int   `yaml:"max_product_blocks" min:"1" max:"65536" doc:"products that a block of a sum's units sees at most"`
+	MaxProductBlocks int   `yaml:"max_product_blocks" min:"1" max:"65536" doc:"products of its rectangle that a block of 32 units of a sum sees, or more where some would be left out; all of them where 32 does not divide model.latents"`
 }
 
 // RATSPN is the section of the random tensorised sum-product network.

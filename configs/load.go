@@ -293,6 +293,9 @@ func (c *Config) unused() map[string]string {
 			}
 		}
 	}
+	if n := c.Model.Latents; c.Model.Structure == "pd" && n > 0 && (n == 32 || n%32 != 0) { // a sum is one block, which sees all products
+		m["model.pd.max_product_blocks"] = "with model.latents below 64, or not a multiple of 32, a sum sees all products of its rectangle"
+	}
 	kinds := []string{c.Model.Leaf.Type}
 	for i := range c.Data.Columns {
 		kinds = append(kinds, c.Data.Columns[i].Leaf.Type) // whose other settings are those of model.leaf

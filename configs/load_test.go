@@ -264,6 +264,8 @@ func TestUnused(t *testing.T) {
 		{[]string{"model.leaf={min_sigma: 1, min_scale: 2}"}, []string{"--set model.leaf={min_sigma: 1, min_scale: 2}: model.leaf.min_scale is ignored: no leaf is of type discretised-logistic"}},
 		{[]string{`data.columns=[{name: a, leaf: {bins: 8}}, {name: b, leaf: {type: histogram, bins: 8}}]`}, []string{`--set data.columns=[{name: a, leaf: {bins: 8}}, {name: b, leaf: {t…: bins of the leaf of column "a" is ignored: it belongs to type histogram, this is auto`}},
 		{[]string{`data.columns=[{name: b, type: label}]`, `data.columns=[{name: a, leaf: {bins: 8}}]`}, []string{`--set data.columns=[{name: a, leaf: {bins: 8}}]: bins of the leaf of column "a" is ignored: it belongs to type histogram, this is auto`}},
+		{[]string{"model.structure=pd", "model.latents=48", "model.pd.max_product_blocks=1"}, []string{"--set model.pd.max_product_blocks=1: model.pd.max_product_blocks is ignored: with model.latents below 64, or not a multiple of 32, a sum sees all products of its rectangle"}},
+		{[]string{"model.structure=pd", "model.latents=64", "model.pd.max_product_blocks=1"}, nil},
 		{[]string{"model.structure=learnspn", "model.latents=3"}, []string{"--set model.latents=3: model.latents is ignored: model.structure learnspn has as many units as the rows give it"}},
 		{[]string{`data.columns=[{name: a, leaf: {type: histogram, bins: 8, edges: [1, 2]}}]`}, []string{`--set data.columns=[{name: a, leaf: {type: histogram, bins: 8, edg…: bins of the leaf of column "a" is ignored: its edges are in place of bins`}},
 		{[]string{"model.leaf={type: histogram, bins: 9, edges: [1, 2]}"}, []string{"--set model.leaf={type: histogram, bins: 9, edges: [1, 2]}: model.leaf.bins is ignored: model.leaf.edges are in place of bins"}},
