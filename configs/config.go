@@ -149,7 +149,7 @@ type Train struct {
 	Subsets        int        `yaml:"subsets" min:"1" max:"1000000" doc:"fullbatch-em updates after each of this many even subsets of the rows in turn"`
 	Steps          int        `yaml:"steps" min:"0" max:"1e12" doc:"stop after this many steps; 0: as many as the epochs need"`
 	Patience       int        `yaml:"patience" min:"0" max:"1000000" doc:"stop after this many epochs without a better valid_ll and keep the best; 0: never"`
-	Finish         Finish     `yaml:"finish" doc:"full-batch epochs at the end"`
+	Finish         Finish     `yaml:"finish" doc:"full-batch epochs at the end, which are left out where train.patience ends a run before them"`
 	Checkpoint     Checkpoint `yaml:"checkpoint" doc:"when the state of training is saved"`
 	Samples        int        `yaml:"samples" min:"0" max:"4096" doc:"rows drawn at the end, into samples.png for images and samples.txt for text; 0: no file"`
 }

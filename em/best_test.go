@@ -53,6 +53,26 @@ func TestPatienceOffAndOn(t *testing.T) {
 	}
 }
 
+// TestPatienceSaysWhatIsLeft wants a log line of the epochs that patience leaves out, those of a later phase included, and none of a
+// run without patience, which does them all.
+func TestPatienceSaysWhatIsLeft(t *testing.T) {
+	for _, patience := range []int{0, 4} {
+		j := overfitting(t)
+		var log bytes.Buffer
+		res, _, err := j.try(t, context.Background(), t.TempDir(), j.model.table, func(o *em.Options) {
+			o.Phases, o.Patience = []em.Phase{{Rule: em.FullBatch, Epochs: 100}, {Rule: em.FullBatch, Epochs: 3}}, patience
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("epoch=%d left=%d\n", res.Epochs, 103-res.Epochs)
+		if said := strings.Contains(log.String(), "patience has ended the run"); said != (patience > 0) || said && !strings.Contains(log.String(), want) {
+			t.Errorf("patience %d, %d epochs of 103: want a line with %q if there are fewer in\n%s", patience, res.Epochs, want, log.String())
+		}
+	}
+}
+
 // TestEndBeforePlace resumes runs that were stopped a step after an epoch, with no more epochs than those before it: the best of
 // these, or the start, is what they keep.
 func TestEndBeforePlace(t *testing.T) {

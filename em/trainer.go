@@ -97,6 +97,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 			return Result{}, t.stopped(ctx, err)
 		}
 	}
+	if left := last - t.state.At.Epoch; left > 0 && t.state.At.Step == 0 && t.impatient() {
+		t.log.Info("patience has ended the run: the epochs that are left are not done", "epoch", t.state.At.Epoch, "left", left)
+	}
 	if err := t.save(ctx); err != nil {
 		return Result{}, t.stopped(ctx, err)
 	}
