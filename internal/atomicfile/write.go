@@ -80,8 +80,9 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 	if l, ok := f.(*lockedTemp); ok { // after the rename: until then the name is that of a temporary
 		defer l.unlock()
 	}
+	renamed := false
 	defer func() {
-		if err != nil {
+		if !renamed { // after an error, or a panic of fill
 			f.Close() // a second Close is harmless
 			os.Remove(temp)
 		}
@@ -103,6 +104,7 @@ func write(path string, perm fs.FileMode, fill func(io.Writer) error, create fun
 	if err := os.Rename(temp, target); err != nil {
 		return failed("rename to", path, err)
 	}
+	renamed = true
 	if err := SyncDir(dir); err != nil {
 		return failed("sync the directory of", path, err)
 	}

@@ -137,6 +137,24 @@ func TestFillErrorKeepsTheOldFile(t *testing.T) {
 	wantFile(t, dir, "model", "old")
 }
 
+// TestFillPanic: a panic of fill reaches the caller, and leaves the old file alone in its folder.
+func TestFillPanic(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "fault" {
+				t.Errorf("the caller got %v, want the panic", r)
+			}
+		}()
+		_ = Write(path, 0o644, func(io.Writer) error { panic("fault") })
+	}()
+	wantFile(t, dir, "model", "old")
+}
+
 // TestPipesAreWrittenDirectly stands for devices too. It makes a pipe of its own:
 // with /dev/null, a fault in Write would break the machine of whoever runs the
 // tests as root.
