@@ -45,6 +45,7 @@ type Loader struct {
 	done   sync.WaitGroup
 	held   *Batch // the caller's
 	err    error  // why run ended; set before steps is closed
+	fault  any    // a panic of the source, likewise
 }
 
 // NewLoader starts a Loader of the steps from opts.Start on. It starts a goroutine that reads
@@ -71,6 +72,7 @@ func NewLoader(ctx context.Context, src Source, opts LoaderOptions) (*Loader, er
 	l.free <- &Batch{}
 	l.done.Go(func() {
 		defer close(l.steps)
+		defer func() { l.fault = recover() }()
 		l.err = l.run(ctx, src, plan, opts)
 	})
 	return l, nil
@@ -121,7 +123,8 @@ func (l *Loader) hand(ctx context.Context, src Source, s *Step) error {
 }
 
 // Next returns the next step, io.EOF after the last epoch, or the error that
-// ended reading. The step's batch is the caller's until the next call.
+// ended reading. The step's batch is the caller's until the next call. A panic of the source
+// is one of the caller's, who may recover from it.
 func (l *Loader) Next(ctx context.Context) (*Step, error) {
 	if l.held != nil {
 		l.free <- l.held
@@ -129,6 +132,9 @@ func (l *Loader) Next(ctx context.Context) (*Step, error) {
 	}
 	select {
 	case s, ok := <-l.steps:
+		if !ok && l.fault != nil {
+			panic(l.fault)
+		}
 		if !ok {
 			return nil, l.err
 		}

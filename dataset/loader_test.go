@@ -204,3 +204,28 @@ func TestLoaderWaits(t *testing.T) {
 		}
 	})
 }
+
+// broken is a source that panics when its rows are read.
+type broken struct{ numbered }
+
+func (*broken) Gather(context.Context, *Batch, []int) error { panic(errBroken) }
+
+// TestLoaderPanic: a panic of the source reaches whoever asks for a step, each time, and Close returns.
+func TestLoaderPanic(t *testing.T) {
+	l, err := NewLoader(t.Context(), &broken{numbered{rows: 8}}, LoaderOptions{BatchRows: 4, Epochs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 2 {
+		func() {
+			defer func() {
+				if r := recover(); r != errBroken {
+					t.Errorf("the caller got %v, want the panic", r)
+				}
+			}()
+			s, err := l.Next(t.Context())
+			t.Errorf("step %v, error %v", s, err)
+		}()
+	}
+}
