@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -211,7 +212,11 @@ func (r *repository) replace(e *entry) error {
 		e.file = stamp // a damaged file is tried once
 	}
 	r.mu.Unlock()
-	bytes, err := r.opts.Loader.Plan(r.ctx, e.Path)
+	var bytes int64
+	err := r.guarded(e, func() (err error) {
+		bytes, err = r.opts.Loader.Plan(r.ctx, e.Path)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -219,19 +224,28 @@ func (r *repository) replace(e *entry) error {
 		return err
 	}
 	from := time.Now()
-	model, err := r.opts.Loader.Open(r.ctx, e.Path)
+	var model Model
+	var v *version
+	var device string
+	err = r.guarded(e, func() (err error) {
+		opened, err := r.opts.Loader.Open(r.ctx, e.Path)
+		if err != nil {
+			return err
+		}
+		model = opened
+		v = &version{
+			name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: cells.NewReader(model.Schema(), model.CheckCell),
+			bytes: max(bytes, model.Bytes()), stats: e.stats, log: r.opts.Log,
+		}
+		v.unasked, device = unasked(v.queries), model.Device()
+		return checkQueries(v.queries)
+	})
 	if err != nil {
 		r.free(bytes)
+		if model != nil {
+			err = errors.Join(err, model.Close())
+		}
 		return err
-	}
-	v := &version{
-		name: e.Name, model: model, schema: model.Schema(), queries: model.Queries(), rows: cells.NewReader(model.Schema(), model.CheckCell),
-		bytes: max(bytes, model.Bytes()), stats: e.stats, log: r.opts.Log,
-	}
-	v.unasked = unasked(v.queries)
-	if err := checkQueries(v.queries); err != nil {
-		r.free(bytes)
-		return errors.Join(err, model.Close())
 	}
 	v.closed = func() {
 		if err := model.Close(); err != nil {
@@ -254,9 +268,9 @@ func (r *repository) replace(e *entry) error {
 	}
 	e.number++
 	v.number = strconv.Itoa(e.number)
-	if v.lane = r.lanes[model.Device()]; v.lane == nil {
+	if v.lane = r.lanes[device]; v.lane == nil {
 		v.lane = newLane(r.opts)
-		r.lanes[model.Device()] = v.lane
+		r.lanes[device] = v.lane
 	}
 	old := e.current
 	v.lane.open(v, old)
@@ -268,8 +282,19 @@ func (r *repository) replace(e *entry) error {
 	if old != nil {
 		old.release()
 	}
-	r.opts.Log.Info("model loaded", "model", e.Name, "version", v.number, "device", model.Device(), "bytes", v.bytes, "dur", time.Since(from))
+	r.opts.Log.Info("model loaded", "model", e.Name, "version", v.number, "device", device, "bytes", v.bytes, "dur", time.Since(from))
 	return nil
+}
+
+// guarded calls what opens a model. A panic, as of a reader whose fault a file shows, fails that model, not the server with the others.
+func (r *repository) guarded(e *entry, do func() error) (err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fail(ErrInternal, "%v; the server's log has the details", bug)
+			r.opts.Log.Error("model failed", "model", e.Name, "err", fmt.Sprint(bug), "stack", string(debug.Stack()))
+		}
+	}()
+	return do()
 }
 
 // reserve finds memory for a model: those that were used least recently leave. Those
