@@ -17,16 +17,16 @@ type arrayRecords struct {
 	row  []float64
 }
 
-func openNPY(_ context.Context, path string, opts *Options) (Records, error) {
-	return openArray(path, opts, ndarray.OpenNPY)
+func openNPY(ctx context.Context, path string, opts *Options) (Records, error) {
+	return openArray(ctx, path, opts, ndarray.OpenNPY)
 }
 
-func openIDX(_ context.Context, path string, opts *Options) (Records, error) {
-	return openArray(path, opts, ndarray.OpenIDX)
+func openIDX(ctx context.Context, path string, opts *Options) (Records, error) {
+	return openArray(ctx, path, opts, ndarray.OpenIDX)
 }
 
-func openArray(path string, opts *Options, open func(io.Reader) (*ndarray.Reader, error)) (Records, error) {
-	f, err := openFile(path, opts)
+func openArray(ctx context.Context, path string, opts *Options, open func(io.Reader) (*ndarray.Reader, error)) (Records, error) {
+	f, err := openFile(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -41,8 +41,8 @@ type csvRecords struct {
 // cells are codes without a header (.data); the first 64 KiB decide on encoding, line ends and
 // the delimiter in use. The first row is read at once, because whether it is a header may
 // depend on it.
-func openCSV(_ context.Context, path string, opts *Options) (Records, error) {
-	text, f, err := openPlain(path, opts)
+func openCSV(ctx context.Context, path string, opts *Options) (Records, error) {
+	text, f, err := openPlain(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}

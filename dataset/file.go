@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -270,12 +271,12 @@ const stdinPath = "-"
 // openFile opens a file, or standard input for "-", and unpacks it if its first bytes say gzip,
 // whatever its name. Closing what it returns closes the file. A file that is shorter than two
 // bytes is plain; damage behind the first bytes of gzip shows when it is read.
-func openFile(path string, opts *Options) (io.ReadCloser, error) {
+func openFile(ctx context.Context, path string, opts *Options) (io.ReadCloser, error) {
 	var f io.ReadCloser
 	if path == stdinPath {
 		f = io.NopCloser(opts.Stdin)
 	} else {
-		file, err := os.Open(path)
+		file, err := openPath(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("dataset: %w; check the path", err)
 		}

@@ -79,7 +79,7 @@ func (r *NumberReader) Read(ctx context.Context, dst []float64) (int, error) {
 				break
 			}
 			if err := r.open(ctx); err != nil {
-				return 0, err
+				return 0, ended(ctx, err)
 			}
 		}
 		err := r.recs.Next(r.row)
@@ -92,7 +92,7 @@ func (r *NumberReader) Read(ctx context.Context, dst []float64) (int, error) {
 			err = r.decode(dst[n*columns : (n+1)*columns])
 		}
 		if err != nil {
-			return 0, err
+			return 0, ended(ctx, err)
 		}
 		n++
 	}

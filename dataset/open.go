@@ -91,7 +91,7 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	}
 	schema = schema.WithMarks(opts.Missing)
 	c := &chain{schema: schema, names: joinNames(files), hint: "give a file with at least one"}
-	var text func(string) (Reader, error)
+	var text func(context.Context, string) (Reader, error)
 	if files[0].text {
 		c.hint = fmt.Sprintf("a row takes %d tokens", len(schema.Columns))
 		if text, err = openText(schema, opts); err != nil {
@@ -101,7 +101,7 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	for _, f := range files {
 		c.open = append(c.open, func() (Reader, error) {
 			if f.text {
-				return text(f.path)
+				return text(ctx, f.path)
 			}
 			return openRecords(ctx, f, schema, opts)
 		})

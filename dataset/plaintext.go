@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"unicode/utf16"
@@ -16,8 +17,8 @@ const sniffBytes = 1 << 16
 // openPlain opens a table in text as UTF-8. UTF-16 is told by its byte order
 // mark or, without one, by the zero bytes of its digits and delimiters; other
 // encodings with zero bytes are refused.
-func openPlain(path string, opts *Options) (*bufio.Reader, io.Closer, error) {
-	f, err := openFile(path, opts)
+func openPlain(ctx context.Context, path string, opts *Options) (*bufio.Reader, io.Closer, error) {
+	f, err := openFile(ctx, path, opts)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -303,14 +303,14 @@ func (c *chain) Read(ctx context.Context, b *Batch, max int) error {
 			}
 			r, err := c.open[0]()
 			if err != nil {
-				return err
+				return ended(ctx, err)
 			}
 			c.now, c.open = r, c.open[1:]
 		}
 		err := c.now.Read(ctx, b, max)
 		if err != io.EOF {
 			c.any = c.any || err == nil
-			return err
+			return ended(ctx, err)
 		}
 		if err := c.closeNow(); err != nil {
 			return err

@@ -34,8 +34,8 @@ type tokens struct {
 	word []byte
 }
 
-func openTokens(path string, unit Unit, left *int64, opts *Options) (*tokens, error) {
-	f, err := openFile(path, opts)
+func openTokens(ctx context.Context, path string, unit Unit, left *int64, opts *Options) (*tokens, error) {
+	f, err := openFile(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func textSchema(ctx context.Context, files []file, opts *Options) (*Schema, erro
 // bounds the bytes of all files together. More than most different tokens are an error, so
 // that the map cannot fill the memory.
 func countTokens(ctx context.Context, path string, unit Unit, left *int64, opts *Options, counts map[string]int, most int) error {
-	t, err := openTokens(path, unit, left, opts)
+	t, err := openTokens(ctx, path, unit, left, opts)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (r *textReader) fill() error {
 }
 
 // openText returns what opens text files under the schema of a text.
-func openText(s *Schema, opts *Options) (func(path string) (Reader, error), error) {
+func openText(s *Schema, opts *Options) (func(ctx context.Context, path string) (Reader, error), error) {
 	if s.Unit == "" || s.Columns[0].Labels == nil || s.Columns[0].Labels[unknownCode] != unknownToken {
 		return nil, badData("data", "is text, and the model's variables are not tokens; give a table of %d columns", len(s.Columns))
 	}
@@ -231,8 +231,8 @@ func openText(s *Schema, opts *Options) (func(path string) (Reader, error), erro
 		codes[mark] = Missing
 	}
 	left := opts.textLeft()
-	return func(path string) (Reader, error) {
-		t, err := openTokens(path, s.Unit, left, opts)
+	return func(ctx context.Context, path string) (Reader, error) {
+		t, err := openTokens(ctx, path, s.Unit, left, opts)
 		if err != nil {
 			return nil, err
 		}

@@ -64,6 +64,9 @@ type kind struct {
 }
 
 func open(_ context.Context, path string, _ *dataset.Options) (recs dataset.Records, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // opening a pipe waits for its writer
+		return nil, fmt.Errorf("%w: %s: not a regular file, and Parquet is read from its end; write the rows to a file", dataset.ErrFormat, path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w; check the path", err)
