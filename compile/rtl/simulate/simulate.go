@@ -28,6 +28,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pce-engine/pce/compile/rtl"
 	"github.com/pce-engine/pce/compile/rtl/verilog"
@@ -150,9 +151,15 @@ func Words(path string) (words []uint64, err error) {
 	return words, lines.Err()
 }
 
+// leave is how long a command that was killed is waited for: programs that it has started, as verilator starts a compiler, are not
+// killed with it and may keep its output open for minutes.
+const leave = time.Second
+
 // Command runs a command and returns what it printed. An error has its first line.
 func Command(ctx context.Context, command []string) (string, error) {
-	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.WaitDelay = leave
+	out, err := c.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
