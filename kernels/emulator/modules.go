@@ -40,7 +40,7 @@ type source struct {
 
 // maxDecoded is how many decoded modules are kept. A module of all kernels of tensor
 // programs takes some 17 MB.
-const maxDecoded = 12
+const maxDecoded = 24
 
 // recent holds modules that were decoded lately, the last one used at the end. Programs
 // open one emulator after another, or several at once, and load the same few modules
