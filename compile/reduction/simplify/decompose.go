@@ -168,7 +168,7 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 			if !ok {
 				return nil, nil
 			}
-			extents = append(extents, w.names(s.Dims).affine(extentOf(high, params+k), params))
+			extents = append(extents, w.widened(w.names(s.Dims).affine(extentOf(high, params+k), params)))
 			first.Index = append(first.Index, reduction.Affine{Terms: []reduction.Term{{Name: other, Coefficient: 1}}})
 			read.Index = append(read.Index, &reduction.Name{Name: other})
 		}
@@ -415,6 +415,30 @@ func (w *worker) extent(set *polyhedron.Set, v int) (high polyhedron.Row, ok boo
 		}
 	}
 	return nil, false
+}
+
+// mostWidened bounds by how much an extent grows so that it is not below 0.
+const mostWidened = 8
+
+// widened returns an extent that is at least 0 wherever those of the program's arrays are: of points that are fewer than the elements of an
+// array by some, such as N-1, an extent of their own would refuse the size at which both are empty.
+func (w *worker) widened(extent reduction.Affine) reduction.Affine {
+	sizes := w.context.Clone()
+	for _, a := range w.prog.Arrays {
+		for k := range a.Extents {
+			if r, err := w.prog.Row(&a.Extents[k], nil); err == nil {
+				sizes.Positive = append(sizes.Positive, r)
+			}
+		}
+	}
+	wider := extent
+	for range mostWidened {
+		if r, err := w.prog.Row(&wider, nil); err == nil && sizes.Implies(r) {
+			return wider
+		}
+		wider.Constant++
+	}
+	return extent
 }
 
 // extentOf is the extent that a row v < extent gives.

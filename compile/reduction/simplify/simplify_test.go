@@ -203,6 +203,30 @@ l[i] = 2 : { [i] : 0 <= i < D };
 	}
 }
 
+// TestSmallestSizes runs programs at sizes at which the arrays that steps add have no elements, where the original has none either.
+func TestSmallestSizes(t *testing.T) {
+	for _, source := range []string{
+		`param N : N >= 0; input float x[N], y[N]; array float a[N]; output a;
+a[i] += y[q] + x[i] : { [i,p,q] : 0 <= i < N, i < p < N, 0 <= q < N };`,
+		`param N; input float x[N+2], y[N]; array float a[N+2]; output a;
+a[i] += y[q] + x[i] : { [i,p,q] : 0 <= i < N-1, i < p < N, 0 <= q < N };`,
+	} {
+		p := parse(t, source)
+		q, r, err := Simplify(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Steps) == 0 {
+			t.Errorf("no steps, %v", r.Refused)
+		}
+		for n := range int64(4) {
+			if err := same(p, q, map[string]int64{"N": n}, 1, 0); err != nil {
+				t.Errorf("N=%d: %v\n%v", n, err, q)
+			}
+		}
+	}
+}
+
 // TestRecurrences simplifies programs in which arrays need themselves, and wants the outputs of the original.
 func TestRecurrences(t *testing.T) {
 	for name, source := range map[string]string{
