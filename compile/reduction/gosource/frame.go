@@ -168,6 +168,14 @@ func within(array string, values []int64, low, high int64) {
 	}
 }
 
+// ranged checks a value of an array with a range.
+func ranged(x, low, high int64, array string) int64 {
+	if x < low || x >= high {
+		panic(failure(fmt.Sprintf("a value of %s is %d; want %d to %d", array, x, low, high-1)))
+	}
+	return x
+}
+
 // at checks an index that depends on data.
 func at(i, n int64, array string) int64 {
 	if i < 0 || i >= n {

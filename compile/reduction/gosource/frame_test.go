@@ -22,13 +22,20 @@ size N = 3, K = 2;
 input int z[N] in [0,K);
 input float x[N,2];
 array float A[K], B[D];
-output A, B;
+array int c[N] in [0,21), s[] in [0,13);
+output A, B, c, s;
 A[k] += x[i,1] : { [k,i] : 0 <= k < K, 0 <= i < N } if z[i] == k;
 B[d] = d : { [d] : 0 <= d < D };
+c[i] = 9*K + i : { [i] : 0 <= i < N };
+s[] += D : { [i] : 0 <= i < N };
 `)
 	source, err := Source(p, "main")
 	if err != nil {
 		t.Fatal(err)
+	}
+	drawn, err := Source(parse(t, "array int z[] in [0,2); output z; z[] draw(0.5)= 1 : { [k] : 0 <= k < 9 };"), "drawn")
+	if err != nil || !strings.Contains(drawn, "ranged(draw(") {
+		t.Errorf("no look at what is drawn: %v\n%s", err, drawn)
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -56,6 +63,8 @@ B[d] = d : { [d] : 0 <= d < D };
 		{"-p|D=1,N=2", "3 values for z; want 2 at these sizes"},
 		{"-p|D=1,N=4", "3 values for z; want 4 at these sizes"},
 		{"-p|D=1,K=1", "value 2 for z is 1; want 0 to 0"},
+		{"-p|D=1,K=3", "a value of c is 27; want 0 to 20"},
+		{"-p|D=5", "a value of s is 15; want 0 to 12"},
 	} {
 		program := exec.Command(filepath.Join(dir, "program"), strings.Split(c.args, "|")...)
 		program.Dir = dir

@@ -37,7 +37,19 @@ func (e *emitter) elements(name string) error {
 			return err
 		}
 	}
-	return nil
+	if e.prog.Array(name).Range == nil || op == reduction.Assign { // update looks at what is assigned
+		return nil
+	}
+	return e.each(name, func(at []coordinate) { e.line("%s", e.ranged(name, e.slot(array(name), name, at, false))) })
+}
+
+// ranged writes a look at a value of an array with a range, whose text is x.
+func (e *emitter) ranged(name, x string) string {
+	r := e.prog.Array(name).Range
+	if r == nil {
+		return x
+	}
+	return fmt.Sprintf("ranged(%s, %s, %s, %q)", x, e.affine(&r.Low), e.affine(&r.High), name)
 }
 
 // identity is the value of an element that no point reaches.
@@ -59,7 +71,7 @@ func (e *emitter) update(s *reduction.Statement) string {
 	x := e.expression(s, s.Body, e.prog.Array(s.Array).Type)
 	switch s.Op {
 	case reduction.Assign:
-		return to + " = " + x
+		return to + " = " + e.ranged(s.Array, x)
 	case reduction.Max:
 		return fmt.Sprintf("%s = math.Max(%s, %s)", to, to, x)
 	case reduction.Min:
@@ -303,7 +315,8 @@ func (e *emitter) draw(s *reduction.Statement) error {
 		saved := e.times
 		fail = e.weights(s, sets[0], order, drawn)
 		e.times = saved
-		e.line("%s = draw(weights, places, u, %v, %q)", e.slot(array(s.Array), s.Array, coordinates(s.Index), true), s.Op == reduction.DrawLog, s.Array)
+		drawn := fmt.Sprintf("draw(weights, places, u, %v, %q)", s.Op == reduction.DrawLog, s.Array)
+		e.line("%s = %s", e.slot(array(s.Array), s.Array, coordinates(s.Index), true), e.ranged(s.Array, drawn))
 	})
 	if err == nil {
 		err = fail
