@@ -53,14 +53,10 @@ func (e *emitter) expression(s *reduction.Statement, x reduction.Expr, want redu
 
 // typed writes x, whose type is got.
 func (e *emitter) typed(s *reduction.Statement, x reduction.Expr, got reduction.Type) string {
-	if b, ok := x.(*reduction.Binary); ok {
-		if n := constant(b); n != nil {
-			return number(n)
-		}
+	if n := constant(x); n != nil {
+		return number(n)
 	}
 	switch x := x.(type) {
-	case *reduction.Number:
-		return number(x)
 	case *reduction.Name:
 		switch a := e.prog.Array(x.Name); {
 		case a != nil:

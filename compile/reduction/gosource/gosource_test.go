@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,10 +50,11 @@ a[i] += 2 : { [i] : i = 1 };
 l[k] lse= i : { [i,k] : i = 1, 0 <= k < N } if w[i] == k;
 l[k] lse= 2*i : { [i,k] : 0 <= i < N, 0 <= k < N, i != 1 } if w[i] == k;
 `,
-	"constants": `param N : N >= 1; size N = 3; input float x[N]; array float a[N], b[N], c[N]; array int n[N]; output a, b, c, n;
+	"constants": `param N : N >= 1; size N = 3; input float x[N]; array float a[N], b[N], c[N], d[N]; array int n[N]; output a, b, c, d, n;
 a[i] max= select(x[i] < 0.5, x[i], -1.0/0.0) : { [i] : 0 <= i < N };
 b[i]    = 1e300*1e300 - x[i] : { [i] : 0 <= i < N };
 c[i]    = select(x[i] < 0.5, 1/(-1*0.0), 0/0 + x[i]) : { [i] : 0 <= i < N };
+d[i]    = select(1/select(x[i] < 2, -0.0, 1.0) < 0, 1, 2) : { [i] : 0 <= i < N };
 n[i]    = 2*3 - 4 + i : { [i] : 0 <= i < N } if 1 < 2;
 `,
 	"small": `param N : N >= 1; size N = 3; input float x[N]; array float a[N]; output a;
@@ -499,6 +501,6 @@ func close(a, b string, tolerance float64) bool {
 		_, err := fmt.Sscan(a, &p)
 		_, err2 := fmt.Sscan(b, &q)
 		d := p - q
-		return err == nil && err2 == nil && (a == b || d <= tolerance*max(p, -p) && -d <= tolerance*max(p, -p))
+		return err == nil && err2 == nil && (a == b || !math.IsInf(p, 0) && d <= tolerance*max(p, -p) && -d <= tolerance*max(p, -p))
 	})
 }
