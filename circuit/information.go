@@ -116,7 +116,7 @@ func leafInformation(l Leaf, p, q []float64) (x Information, err error) {
 		x.CrossEntropy += p[0]
 		return x, nil
 	case Poisson:
-		kl := p[0]*Log(p[0]/q[0]) + q[0] - p[0]
+		kl := deviance(p[0], q[0]) // the terms of p·log(p/q) + q - p are up to 10^12 and cancel
 		h := l.entropy(p)
 		return Information{h, h + kl, kl}, nil
 	case RealHistogram: // draws are those of the normalised bins, densities those of LogProb

@@ -169,3 +169,24 @@ func TestLongDeterministicQueries(t *testing.T) {
 		t.Errorf("what excludes the other's: %+v, %v", x, err)
 	}
 }
+
+// TestPoissonDivergence wants the divergence of rates that are near each other, where the rates cancel: with d their
+// distance it is d²/2p - d³/3p² and less.
+func TestPoissonDivergence(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}}}}
+	rate := func(r float32) circuit.ParamFunc {
+		return func(_ circuit.NodeID, dst []float32) error { dst[0] = r; return nil }
+	}
+	for _, r := range []float32{1e4, 1e7, 9e11} {
+		next := math.Nextafter32(r, 2*r)
+		x, err := circuit.DeterministicInformation(g, rate(r), rate(next))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, d := float64(r), float64(next)-float64(r)
+		want := d*d/(2*p) - d*d*d/(3*p*p)
+		if !(math.Abs(x.KL-want) <= 1e-9*want) {
+			t.Errorf("rates %g and %g diverge by %.12g, want %.12g", r, next, x.KL, want)
+		}
+	}
+}
