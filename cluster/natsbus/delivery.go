@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,8 +75,8 @@ func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
 // Working matches cluster.ErrConflict if the job has become another's.
 func (d *delivery) Working(ctx context.Context) error {
 	take, err := d.bus.takes().Update(ctx, d.id, d.taker, d.take)
-	if errors.Is(err, cluster.ErrConflict) { // too late, but maybe no other taker has it
-		take, err = d.bus.takes().Create(ctx, d.id, d.taker)
+	if errors.Is(err, cluster.ErrConflict) {
+		take, err = d.retake(ctx)
 	}
 	if err != nil {
 		return d.wrap(err)
@@ -83,6 +84,22 @@ func (d *delivery) Working(ctx context.Context) error {
 	d.take = take
 	_, _, err = d.bus.call(ctx, &nats.Msg{Subject: d.reply, Data: []byte("+WPI")}, quick)
 	return d.wrap(err)
+}
+
+// retake writes the taker's record where it has not the revision that was expected. The word whose answer was lost may have
+// been heard: the record is this taker's then. Where there is none the word comes too late, but maybe no other taker has the job.
+func (d *delivery) retake(ctx context.Context) (revision uint64, err error) {
+	takes := d.bus.takes()
+	r, err := takes.Get(ctx, d.id)
+	switch {
+	case isNoRecord(err):
+		return takes.Create(ctx, d.id, d.taker)
+	case err != nil:
+		return 0, err
+	case !bytes.Equal(r.Value, d.taker):
+		return 0, cluster.ErrConflict
+	}
+	return takes.Update(ctx, d.id, d.taker, r.Revision)
 }
 
 func (d *delivery) Done(ctx context.Context) error {
@@ -119,7 +136,14 @@ func (d *delivery) remove(ctx context.Context) error {
 // Release is tried once: a second try could take the job from its next taker.
 // If that is lost, the job returns as if its taker had vanished.
 func (d *delivery) Release(ctx context.Context) error {
-	if err := d.bus.takes().Delete(ctx, d.id, d.take); err != nil {
+	err := d.bus.takes().Delete(ctx, d.id, d.take)
+	if errors.Is(err, cluster.ErrConflict) {
+		var take uint64
+		if take, err = d.retake(ctx); err == nil {
+			err = d.bus.takes().Delete(ctx, d.id, take)
+		}
+	}
+	if err != nil {
 		return d.wrap(err)
 	}
 	up, err := d.bus.link.wait(ctx)

@@ -1,8 +1,12 @@
 package natsbus
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/pce-engine/pce/cluster"
 )
 
 // TestReleasedOverRestart gives a job back and stops the broker: after its start the
@@ -41,5 +45,58 @@ func TestReleasedOverRestart(t *testing.T) {
 	}
 	if err := d.Done(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLostWord has the answers to words of a taker lost, after which it does not ask again: the job is still its own, and can be
+// worked on and given back. It is another's once that one has it.
+func TestLostWord(t *testing.T) {
+	t.Parallel()
+	const lease = 20 * time.Second
+	broker := startBroker(t, BrokerOptions{})
+	proxy := newLossy(t, broker)
+	other := connect(t, Options{URLs: broker.URL(), Lease: lease})
+	b := connect(t, Options{URLs: proxy.listener.Addr().String(), Lease: lease})
+	ctx := within(t, lease)
+	if err := b.Jobs().Submit(ctx, "job", nil); err != nil {
+		t.Fatal(err)
+	}
+	d, err := b.Jobs().Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lose := func() {
+		t.Helper()
+		before, err := other.takes().Get(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		call, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+		proxy.deafenAt(idHeader)
+		if err := d.Working(call); !errors.Is(err, cluster.ErrUnreachable) {
+			t.Fatalf("a word without an answer: %v", err)
+		}
+		if now, err := other.takes().Get(ctx, "job"); err != nil || now.Revision == before.Revision {
+			t.Fatalf("the word was not heard: %v", err)
+		}
+		proxy.cut()
+	}
+	lose()
+	if err := d.Working(ctx); err != nil {
+		t.Errorf("working behind a word whose answer was lost: %v", err)
+	}
+	lose()
+	if err := d.Release(ctx); err != nil {
+		t.Errorf("release behind a word whose answer was lost: %v", err)
+	}
+	next, err := other.Jobs().Next(ctx)
+	if err != nil || next.ID() != "job" {
+		t.Fatalf("next job: %v, %v; want the one that was given back", next, err)
+	}
+	for what, do := range map[string]func(context.Context) error{"working": d.Working, "release": d.Release} {
+		if err := do(ctx); !errors.Is(err, cluster.ErrConflict) {
+			t.Errorf("%s, while another has the job: %v", what, err)
+		}
 	}
 }
