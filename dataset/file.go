@@ -276,7 +276,7 @@ func openFile(ctx context.Context, path string, opts *Options) (io.ReadCloser, e
 	if path == stdinPath {
 		f = io.NopCloser(opts.Stdin)
 	} else {
-		file, err := openPath(ctx, path)
+		file, err := OpenPath(ctx, path)
 		if err != nil {
 			return nil, fmt.Errorf("dataset: %w; check the path", err)
 		}

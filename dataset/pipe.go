@@ -16,9 +16,9 @@ type pipe struct {
 	stop func() bool
 }
 
-// openPath opens a file, as os.Open does. One that is not regular may wait for its writer: opening it, and reading what is
+// OpenPath opens a file, as os.Open does. One that is not regular may wait for its writer: opening it, and reading what is
 // returned, end with ctx. What opens it is then left behind, as the system has no way to end that.
-func openPath(ctx context.Context, path string) (io.ReadCloser, error) {
+func OpenPath(ctx context.Context, path string) (io.ReadCloser, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
 		return os.Open(path)
 	}

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/codec"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -84,7 +84,12 @@ func (a *app) code(ctx context.Context, f *codecFlags) (err error) {
 	}
 	in := a.stdin
 	if f.in != "-" {
-		file, err := os.Open(f.in)
+		defer func() { // a read that ended with the context looks like damage of the file
+			if why := ctx.Err(); why != nil && err != nil {
+				err = fmt.Errorf("%s: %w", f.in, why)
+			}
+		}()
+		file, err := dataset.OpenPath(ctx, f.in)
 		if err != nil {
 			return fmt.Errorf("%w; check the path", err)
 		}
