@@ -63,14 +63,14 @@ speed() { # name, model, then the flags of bench: one JSON line
   local name=$1 model=$2 edges time
   shift 2
   edges=$("$work/pce" info --model "$model" --json | grep -o '"edges":[0-9]*' | head -n 1 | cut -d : -f 2)
-  time=$("$work/pce" bench "$@" --json 2>>"$work/log" | grep -o '"seconds_per_1k_samples":[0-9.e-]*' | cut -d : -f 2)
+  time=$("$work/pce" bench "$@" --json 2>"$work/log" | grep -o '"seconds_per_1k_samples":[0-9.e-]*' | cut -d : -f 2) || { cat "$work/log" >&2; exit 1; }
   awk -v name="$name" -v edges="$edges" -v time="$time" \
     'BEGIN { printf "{\"step\":\"%s\",\"seconds_per_1k_samples\":%g,\"edges\":%d,\"edges_per_second\":%.4g}\n", name, time, edges, 1000 * edges / time }'
 }
 
 if [ -d "$work/run-plants" ]; then
   rows=(--set "data.train=$(ls "$dir/plants/"*.train.data* | head -n 1)" --set "data.valid=$(ls "$dir/plants/"*.valid.data* | head -n 1)" --set data.test=)
-  "$work/pce" train --config preset:hclt --set model.latents=32 "${rows[@]}" --set train.epochs=0 --out "$work/run-hclt" >>"$work/log" 2>&1
+  "$work/pce" train --config preset:hclt --set model.latents=32 "${rows[@]}" --set train.epochs=0 --out "$work/run-hclt" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
   speed learnspn-plants "$work/run-plants/model.safetensors" --config preset:learnspn-plants "${rows[@]}"
   speed hclt-32 "$work/run-hclt/model.safetensors" --config preset:hclt --set model.latents=32 "${rows[@]}"
 fi

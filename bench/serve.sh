@@ -41,7 +41,7 @@ latents=32
 [ "$soak" = 0 ] || latents=256
 train() { # seed, directory
   "$work/pce" train --config preset:hclt --set "model.latents=$latents" --set "data.train=$data/nltcs.train.data.gz" --set data.valid= --set data.test= \
-    --set train.epochs=1 --set "seed=$1" --out "$work/$2" >/dev/null 2>&1
+    --set train.epochs=1 --set "seed=$1" --out "$work/$2" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
 }
 train 1 run
 model=$work/model.safetensors
@@ -152,7 +152,7 @@ done
 for format in binary json; do
   : >"$work/a" >"$work/b"
   for ((i = 0; i < rounds; i++)); do
-    "$work/pce" bench --model "$model" --data "$data/nltcs.train.data.gz" --time 4s --json 2>/dev/null | field rows_per_second >>"$work/a"
+    "$work/pce" bench --model "$model" --data "$data/nltcs.train.data.gz" --time 4s --json 2>"$work/said" | field rows_per_second >>"$work/a" || { cat "$work/said" >&2; exit 1; }
     ask -format $format -rows 4096 -workers 4 -time 4s | field rows_per_second >>"$work/b"
   done
   echo "{\"format\":\"$format\",\"rows\":4096,\"bench_rows_per_second\":$(median <"$work/a"),\"rows_per_second\":$(median <"$work/b"),\"ratio\":$(ratio "$work/a" "$work/b")}"
