@@ -207,8 +207,8 @@ func (c *checker) texts(f *field, n *yaml.Node, alone bool) []string {
 	for _, e := range nodes {
 		switch {
 		case e.Kind == yaml.ScalarNode && e.ShortTag() == "!!str":
-		case e != n && e.Kind == yaml.ScalarNode && e.ShortTag() != "!!null": // it is a list: what is missing are quotes
-			c.fail(e, "%s has %s in its list, want texts; put it in quotes", f.path, describe(e))
+		case e != n && e.Kind == yaml.ScalarNode && e.Value != "": // it is a list: what is missing are quotes, of NULL too
+			c.fail(e, "%s has %s in its list, want texts; put it in quotes", f.path, clip(e.Value))
 			return nil
 		default:
 			c.mismatch(f, e)

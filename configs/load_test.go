@@ -71,6 +71,7 @@ var badFiles = map[string]string{
 	"name":               `name.bad.yaml:1:7: name is "a/b", want a word that can name a directory`,
 	"nan":                `nan.bad.yaml:1:22: train.pseudocount is .nan, want a number from 0 to 1000000`,
 	"number-in-list":     `number-in-list.bad.yaml:2:37: data.missing has -999 in its list, want texts; put it in quotes`,
+	"null-in-list":       `null-in-list.bad.yaml:2:36: data.missing has NULL in its list, want texts; put it in quotes`,
 	"number-for-path":    `number-for-path.bad.yaml:1:15: data.train is 5, want a path or a list of paths`,
 	"octal":              `octal.bad.yaml:1:17: train.epochs is 010, which may be octal or decimal; write it without the 0 in front, or as 0o10 if it is octal`,
 	"octal-list":         `octal-list.bad.yaml:1:20: data.image is 034, which may be octal or decimal; write it without the 0 in front, or as 0o34 if it is octal`,

@@ -17,13 +17,15 @@ import (
 func memory() (total, available uint64) { return memoryIn(os.DirFS("/")) }
 
 // memoryIn is memory for the file system below root: what the kernel says, bounded by the
-// control groups that this process is in. It returns zeros where the kernel does not say.
+// control groups that this process is in. It returns zeros where the kernel does not say. Of a kernel that says how much there is and
+// not how much is available, as WSL 1, all counts as available: 0 would refuse every run.
 func memoryIn(root fs.FS) (total, available uint64) {
 	f, err := root.Open("proc/meminfo")
 	if err != nil {
 		return 0, 0
 	}
 	defer f.Close()
+	available = math.MaxUint64
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		words := strings.Fields(lines.Text()) // MemTotal: 16300000 kB
 		if len(words) < 2 {
@@ -40,6 +42,7 @@ func memoryIn(root fs.FS) (total, available uint64) {
 			available = kib << 10
 		}
 	}
+	available = min(available, total)
 	for _, g := range memoryGroups(root) {
 		limit, room := g.memory(root)
 		total, available = min(total, limit), min(available, room)

@@ -87,6 +87,10 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %d and %d, want %d and %d", name, total, available, tc.total, tc.available)
 		}
 	}
+	old := fstest.MapFS{"proc/meminfo": {Data: []byte("MemTotal: 1024000 kB\nMemFree: 1 kB\n")}}
+	if total, available := memoryIn(old); total != 1000*mib || available != 1000*mib {
+		t.Errorf("of a kernel that does not say what is available: %d and %d, want all", total, available)
+	}
 	if total, available := memoryIn(fstest.MapFS{}); total != 0 || available != 0 {
 		t.Errorf("without /proc: %d and %d, want zeros", total, available)
 	}

@@ -20,4 +20,7 @@ func TestCommandEnds(t *testing.T) {
 	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 10*time.Second {
 		t.Errorf("error %v after %v", err, took)
 	}
+	if out, err := Command(t.Context(), []string{"sh", "-c", "echo done; sleep 15 & exit 0"}); err != nil || out != "done\n" {
+		t.Errorf("a command that has ended well, before what it has started: %q, error %v", out, err)
+	}
 }

@@ -160,6 +160,9 @@ func Command(ctx context.Context, command []string) (string, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.WaitDelay = leave
 	out, err := c.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) { // the command ended well, only something that it has started did not
+		err = nil
+	}
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
