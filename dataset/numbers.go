@@ -63,7 +63,8 @@ func OpenNumbers(path string, columns int, names []string, round Rounding, opts 
 }
 
 // Read fills dst with whole rows, NaN for missing cells, and returns their number. It
-// returns io.EOF, and no rows, when none are left. Without room for a row the error matches ErrSetting.
+// returns io.EOF, and no rows, when none are left. Without room for a row the error matches ErrSetting. A named pipe
+// is read under the context of the call that opens it: give all calls the same.
 func (r *NumberReader) Read(ctx context.Context, dst []float64) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

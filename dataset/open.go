@@ -38,7 +38,7 @@ func OpenAll(ctx context.Context, paths []string, opts Options) (Source, error) 
 }
 
 // OpenReader opens what Open opens for reading once, in bounded memory. Without
-// a schema, files are read twice.
+// a schema, files are read twice. Reading a named pipe ends with ctx.
 func OpenReader(ctx context.Context, path string, opts Options) (Reader, error) {
 	return OpenReaderAll(ctx, []string{path}, opts)
 }

@@ -68,6 +68,12 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%s: %v; want a forest without types", other, err)
 		}
 	}
+	for version, kept := range map[string]bool{"[1,7,4]": true, "[3,0,9]": true, "[3,1,0]": false, "[4,0,0]": false} {
+		got, err := JSON.Decode(bytes.Replace(text, []byte(`"version":[1,7,4]`), []byte(`"version":`+version), 1))
+		if err != nil || (got.Types != nil) != kept {
+			t.Errorf("version %s: %q, %v; want types: %v", version, got.Types, err, kept)
+		}
+	}
 	f.Types[0] = "\a"
 	if err := Write(io.Discard, f); err == nil || !strings.Contains(err.Error(), `feature 0 has the type "\a"`) {
 		t.Errorf("a control character: %v", err)

@@ -269,8 +269,17 @@ func (d *document) forest() (*forest.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.BestTrees, f.Attributes, f.Types = d.bestTrees(f.Outputs), d.attributes, d.types
+	f.BestTrees, f.Attributes = d.bestTrees(f.Outputs), d.attributes
+	if !d.recodes() {
+		f.Types = d.types
+	}
 	return f, f.Check()
+}
+
+// recodes reports whether XGBoost takes the categories of a data frame by the list of those that the file was trained with: from 3.1 on, of
+// features of type "c". A copy lacks the list and would take the codes of each frame; without the types XGBoost refuses such frames.
+func (d *document) recodes() bool {
+	return slices.Compare(d.version, []int32{3, 1}) >= 0 && slices.Contains(d.types, "c")
 }
 
 // bestTrees returns how many trees there are up to the round that best_iteration names; 0 without such a round. XGBoost has kept the number of
