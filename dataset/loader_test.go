@@ -210,7 +210,7 @@ type broken struct{ numbered }
 
 func (*broken) Gather(context.Context, *Batch, []int) error { panic(errBroken) }
 
-// TestLoaderPanic: a panic of the source reaches whoever asks for a step, each time, and Close returns.
+// TestLoaderPanic: a panic of the source reaches the caller of Next at each call, and Close returns.
 func TestLoaderPanic(t *testing.T) {
 	l, err := NewLoader(t.Context(), &broken{numbered{rows: 8}}, LoaderOptions{BatchRows: 4, Epochs: 1})
 	if err != nil {
