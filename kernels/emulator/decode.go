@@ -40,12 +40,13 @@ type place struct {
 	axis int
 }
 
-// constant is a slot that is filled once a launch.
+// constant is a slot that is filled once a launch: with a value in lane 0, and more by step in each lane after it.
 type constant struct {
 	slot  int32
 	wide  bool
 	value uint64
-	from  func(w *warp, lane int) uint64 // nil: value
+	from  func(w *warp) uint64 // nil: value
+	step  uint64
 }
 
 // holds says what a constant is: a number or something with a name.
@@ -57,16 +58,20 @@ type holds struct {
 
 // fill writes the constant to the slot in all lanes.
 func (c *constant) fill(w *warp) {
-	for lane := range 32 {
-		v := c.value
-		if c.from != nil {
-			v = c.from(w, lane)
-		}
-		if c.wide {
+	v := c.value
+	if c.from != nil {
+		v = c.from(w)
+	}
+	if c.wide {
+		for lane := range w.d[c.slot] {
 			w.d[c.slot][lane] = v
-		} else {
-			w.r[c.slot][lane] = uint32(v)
+			v += c.step
 		}
+		return
+	}
+	for lane := range w.r[c.slot] {
+		w.r[c.slot][lane] = uint32(v)
+		v += c.step
 	}
 }
 
@@ -364,17 +369,17 @@ func (d *decoder) special(name string) int32 {
 	c := constant{}
 	switch name {
 	case "%tid.x":
-		c.from = func(w *warp, lane int) uint64 { return uint64(w.index*32 + lane) }
+		c.from, c.step = func(w *warp) uint64 { return uint64(w.index * 32) }, 1
 	case "%ntid.x":
-		c.from = func(w *warp, _ int) uint64 { return uint64(w.blk.run.threads) }
+		c.from = func(w *warp) uint64 { return uint64(w.blk.run.threads) }
 	case "%laneid":
-		c.from = func(_ *warp, lane int) uint64 { return uint64(lane) }
+		c.step = 1
 	case "%tid.y", "%tid.z":
 	case "%ntid.y", "%ntid.z":
 		c.value = 1
 	case "%nctaid.x", "%nctaid.y", "%nctaid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z":
 		axis := int(name[len(name)-1] - 'x')
-		c.from = func(w *warp, _ int) uint64 { return uint64(w.blk.run.grid[axis]) }
+		c.from = func(w *warp) uint64 { return uint64(w.blk.run.grid[axis]) }
 		if name[1] == 'c' {
 			n := len(d.k.consts)
 			if slot := d.add(name, c); len(d.k.consts) > n {

@@ -118,7 +118,7 @@ func (d *decoder) parameter(t ptx.Type) int32 {
 			d.refuse("parameter %s has %d bytes", p.Name, p.Type.Bytes())
 			return 0
 		}
-		c := constant{wide: t.Bytes() == 8, from: func(w *warp, _ int) uint64 { return lanes.Extend(w.blk.run.args[i], t) }}
+		c := constant{wide: t.Bytes() == 8, from: func(w *warp) uint64 { return lanes.Extend(w.blk.run.args[i], t) }}
 		return d.add(fmt.Sprint("param ", i, t), c)
 	}
 	d.refuse("no parameter %q", a.Symbol)
