@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/layers"
@@ -135,11 +136,12 @@ func (s *sampler) drawLog(w *worker, runs []rowRun, unit int, operands []float64
 }
 
 // Codes of an input are drawn for groupUnits units together where groupRows rows or
-// more take one of them, of at most groupCodes codes.
+// more take one of them, of at most groupCodes codes. Else a row's sum is kept for every sumCodes codes.
 const (
 	groupUnits = 16
 	groupRows  = 4
 	groupCodes = 4096
+	sumCodes   = 64
 )
 
 // input draws the missing codes of an input.
@@ -175,17 +177,29 @@ func (s *sampler) input(w *worker, in *layers.Input) {
 			continue
 		}
 		for _, r := range rows {
-			u, total := int(taken[r])-1, 0.0
-			for c := range n {
-				total += s.prob(in, c, u)
-			}
-			pick, acc, c := s.draws.Row(r).Uniform(in.Vector)*total, s.prob(in, 0, u), 0
-			for ; c < n-1 && !(acc > pick); c++ {
-				acc += s.prob(in, c+1, u)
-			}
-			codes.set(r, c)
+			codes.set(r, s.code(w, in, int(taken[r])-1, s.draws.Row(r).Uniform(in.Vector)))
 		}
 	}
+}
+
+// code draws a code of a unit. Sums up to every sumCodes-th code tell which of them the second pass needs; a domain may
+// have so many codes that their own sums would take more memory than the kernels hold.
+func (s *sampler) code(w *worker, in *layers.Input, unit int, uniform float64) int {
+	n, total := int(in.Codes), 0.0
+	w.sums = w.sums[:0]
+	for c := range n {
+		if c%sumCodes == 0 {
+			w.sums = append(w.sums, total)
+		}
+		total += s.prob(in, c, unit)
+	}
+	pick := uniform * total
+	above := sort.Search(len(w.sums)-1, func(k int) bool { return w.sums[k+1] > pick })
+	c := above * sumCodes
+	for acc := w.sums[above] + s.prob(in, c, unit); c < n-1 && !(acc > pick); c++ {
+		acc += s.prob(in, c+1, unit)
+	}
+	return c
 }
 
 // prob returns the probability of a code of a unit.
