@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -162,22 +163,35 @@ func (r *Run) hear(data []byte) {
 	}
 }
 
-// discover looks for workers, until ctx ends.
+// discover looks for workers, until ctx ends. A record is read once for as long as it says the same, which is most of the
+// time: workers write theirs less often than they are looked for, and seldom with news.
 func (r *Run) discover(ctx context.Context) {
+	type known struct {
+		text   []byte
+		member Member
+	}
+	before := map[string]known{}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
 		records, err := r.c.o.Bus.Bucket(MembersBucket).List(attempt)
 		cancel()
 		if err == nil {
 			var list []Member
+			now := make(map[string]known, len(records))
 			for _, rec := range records {
-				var m Member
-				if err := json.Unmarshal(rec.Value, &m); err != nil {
-					r.log.Warn("member record refused", "worker", rec.Key, "err", err)
-				} else if m.ID == rec.Key {
-					list = append(list, m)
+				k, ok := before[rec.Key]
+				if !ok || !bytes.Equal(k.text, rec.Value) {
+					k = known{text: rec.Value}
+					if err := json.Unmarshal(rec.Value, &k.member); err != nil {
+						r.log.Warn("member record refused", "worker", rec.Key, "err", err)
+						continue
+					}
+				}
+				if now[rec.Key] = k; k.member.ID == rec.Key {
+					list = append(list, k.member)
 				}
 			}
+			before = now
 			select {
 			case r.found <- list:
 			case <-ctx.Done():
