@@ -273,12 +273,9 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	if err := f.setBatch(cfg, b); err != nil {
 		return nil, err
 	}
-	load := run.Load{Options: runOptions(cfg.Device, cfg.Threads), Train: !inference, Mixed: cfg.Precision == "mixed"}
-	load.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
-	load.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
-	load.Shards = cfg.Train.BatchSize > load.Rows || load.Averages
-	if load.Train {
-		load.StepRows = int64(cfg.Train.BatchSize)
+	load, err := benchLoad(cfg, b, inference)
+	if err != nil {
+		return nil, err
 	}
 	if b.Code != nil {
 		return benchCode(ctx, b, cfg, f, load)
@@ -309,6 +306,23 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 		r.expect(costs)
 	}
 	return r, nil
+}
+
+// benchLoad says how the circuit runs: as training runs it or, where a model is measured, as queries do, which compute in float32 also
+// where training does not, keep what other queries than log-likelihoods need, and take fewer rows at a time where there is less memory.
+func benchLoad(cfg *configs.Config, b *run.Blueprint, inference bool) (run.Load, error) {
+	o := runOptions(cfg.Device, cfg.Threads)
+	o.Rows = min(shardRowsHere(&cfg.Train), cfg.Train.BatchSize, engine.MaxShardRows)
+	switch {
+	case b.Code != nil: // which has no room for other queries
+		return run.Load{Options: o}, nil
+	case inference:
+		return b.PoolLoad(o)
+	}
+	l := run.Load{Options: o, Train: true, Mixed: cfg.Precision == "mixed", StepRows: int64(cfg.Train.BatchSize)}
+	l.Averages = em.Rule(cfg.Train.Rule) == em.Anemone
+	l.Shards = cfg.Train.BatchSize > l.Rows || l.Averages
+	return l, nil
 }
 
 // asked returns the rows of --data as queries of a model read them: a file may lack columns, and - is standard input.

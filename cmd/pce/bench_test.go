@@ -13,6 +13,7 @@ import (
 
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/run"
 )
 
 // TestBenchInstructions measures training steps of a circuit with blocks of 32 on the
@@ -182,6 +183,35 @@ func TestBenchAsked(t *testing.T) {
 		if code, out, stderr := do(t, "x,y\n0,1\n1,1\n", append(args, "-")...); code != exitOK || !strings.Contains(out, "speed ") {
 			t.Errorf("%s, standard input: exit %d, %s%s", path, code, out, stderr)
 		}
+	}
+}
+
+// TestBenchAsQueries measures a model on a card as queries run it: in float32, which takes three products of matrix instructions for each
+// weight and row where the mixed precision of training takes one, and with room for what other queries keep.
+func TestBenchAsQueries(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const rows = "builtin:random?rows=64&vars=9&categories=4"
+	plain(t, "train", "--config", "preset:hclt", "--out", "run", "--device", "cpu", "--set", "model.latents=32", "--set", "train.epochs=1",
+		"--set", "data.train="+rows, "--set", "data.image=[3, 3]", "--set", "data.valid=", "--set", "data.test=")
+	b := runJSON(t, "bench", "--model", "run/model.safetensors", "--data", rows, "--device", "emulator", "--batch", "64", "--warmup", "0", "--steps", "1")
+	counts, ok := b["instructions"].(map[string]any)
+	if !ok {
+		t.Fatalf("no instructions in %v", b)
+	}
+	if n, weights := number(t, counts, "forward.multiply_adds"), 64*number(t, b, "sum_edges"); !(n >= 2*weights) {
+		t.Errorf("%v multiply-adds in matrix instructions for %v weights of rows, want three for each of nearly all", n, weights)
+	}
+	cfg, _, err := configs.Load(configs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := run.OpenModel("run/model.safetensors", compileOptions(&cfg.Compile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	if l, err := benchLoad(cfg, model, true); err != nil || !l.Queries || l.Train || l.Mixed || l.Rows != 512 {
+		t.Errorf("a model runs as %+v, %v", l, err)
 	}
 }
 
