@@ -280,12 +280,15 @@ func (a *app) bench(ctx context.Context, f *benchFlags, given func(string) bool)
 	if b.Code != nil {
 		return benchCode(ctx, b, cfg, f, load)
 	}
+	if f.kernels && inference {
+		return nil, usagef("--kernels times training steps and code, and %s is measured on the tensor path; leave it out", f.model)
+	}
 	e, err := b.Engine(ctx, load)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	if f.kernels && (inference || e.Meter() == nil) {
+	if f.kernels && e.Meter() == nil {
 		return nil, usagef("--kernels times training steps on a card or on the emulator; %s does not tell", e.Info().Device.Name)
 	}
 	r, err := measure(ctx, e, b.Train, cfg, f, load)

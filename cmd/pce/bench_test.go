@@ -122,6 +122,20 @@ func TestBenchKernels(t *testing.T) {
 	}
 }
 
+// TestBenchKernelsOfQueries wants --kernels of a model on the tensor path to be refused for what it is, also on a device that tells.
+func TestBenchKernelsOfQueries(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{"c.txt": "circuit 1\na = input[2] x0 bernoulli 0.9 / 0.1\ns = sum a : 0.3 0.7\n", "rows.csv": "0\n1\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, device := range []string{"cpu", "emulator"} {
+		refused(t, exitUsage, "c.txt is measured on the tensor path; leave it out",
+			"bench", "--model", "c.txt", "--data", "rows.csv", "--path", "tensor", "--device", device, "--kernels")
+	}
+}
+
 // TestBenchCode measures the log-likelihoods of a network that runs as code, on the CPU and on the
 // emulator, which says what its kernels take of a call; launches there have as many rows as a call.
 func TestBenchCode(t *testing.T) {
