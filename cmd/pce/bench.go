@@ -474,23 +474,35 @@ func (r *benchResult) recomputed() string {
 	return plural(r.Recomputed, "tile") + " in log space"
 }
 
-// floorLine says what the floor is where there is one: the interpreter of code has none.
+// floorLine says what the floor is where there is one, which the interpreter of code and cards of unknown rates do not have. That of a
+// card is not of multiplications alone.
 func (r *benchResult) floorLine() string {
-	if r.PeakGFLOPS == 0 {
+	switch {
+	case r.FloorPer1k == 0:
 		return ""
+	case r.PeakGFLOPS == 0:
+		return fmt.Sprintf("floor      %.4g s per 1000 samples by the rates of the card; reached %.0f %%\n", r.FloorPer1k, 100*r.Fraction)
 	}
 	return fmt.Sprintf("floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %.0f %%\n", r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction)
+}
+
+// threads says on how many threads a CPU computed; cards and the emulator have none of these.
+func (r *benchResult) threads() string {
+	if r.Threads == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d threads, ", r.Threads)
 }
 
 // printBench prints what was measured, for people; with --kernels a table of kernels follows.
 func (a *app) printBench(r *benchResult) error {
 	if _, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
 speed      %.1f GFLOP/s on %d sum edges
-%sdevice     %s, %s, %d threads, %s
+%sdevice     %s, %s, %s%s
 recomputed %s
 %s`,
 		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
-		r.floorLine(), r.Device, r.KernelPath, r.Threads, r.PrecisionUsed, r.recomputed(), r.copies()); err != nil {
+		r.floorLine(), r.Device, r.KernelPath, r.threads(), r.PrecisionUsed, r.recomputed(), r.copies()); err != nil {
 		return err
 	}
 	if len(r.Kernels) == 0 {
@@ -499,7 +511,11 @@ recomputed %s
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "kernel\tphase\tlaunches\tus\texpected us\tbound by\t")
 	for _, k := range r.Kernels {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.4g\t%.4g\t%s\t\n", k.Kernel, k.Phase, k.Launches, 1e6*k.Seconds, 1e6*k.Expected, k.Bound)
+		expected := "" // of a card, or a kernel, that the model does not know
+		if k.Expected > 0 {
+			expected = fmt.Sprintf("%.4g", 1e6*k.Expected)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.4g\t%s\t%s\t\n", k.Kernel, k.Phase, k.Launches, 1e6*k.Seconds, expected, k.Bound)
 	}
 	return w.Flush()
 }

@@ -328,6 +328,29 @@ func TestPredictMemory(t *testing.T) {
 	}
 }
 
+// TestPrintBenchOfCard wants what is printed of a card to have its floor, which its model knows, and no zeros where there is nothing: of
+// threads, and of the times of kernels that the model does not know.
+func TestPrintBenchOfCard(t *testing.T) {
+	var out strings.Builder
+	a := &app{stdout: &out}
+	r := &benchResult{SecondsPer1k: 0.02, FloorPer1k: 0.004, Fraction: 0.2, Device: "NVIDIA H200", KernelPath: "sm_90", PrecisionUsed: "mixed", Batch: 512, Steps: 5,
+		Kernels: []kernelTime{{Kernel: "forward", Phase: "forward", Launches: 1, Seconds: 2e-6, Expected: 3e-6, Bound: "issue"}, {Kernel: "count", Phase: "update", Launches: 1, Seconds: 4e-6}}}
+	if err := a.printBench(r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nfloor      0.004 s per 1000 samples by the rates of the card; reached 20 %\n", "\ndevice     NVIDIA H200, sm_90, mixed\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &out)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range []string{"forward forward 1 2 3 issue", "count update 1 4"} {
+		if got := strings.Join(strings.Fields(lines[len(lines)-2+i]), " "); got != want {
+			t.Errorf("a kernel's line is %q, want %q", got, want)
+		}
+	}
+}
+
 // TestMedian: the median of an even number of times lies between the two in the middle.
 func TestMedian(t *testing.T) {
 	for _, tc := range []struct {
