@@ -136,6 +136,24 @@ func TestBenchKernelsOfQueries(t *testing.T) {
 	}
 }
 
+// TestBenchModelSettings wants settings of training that change nothing of a model's log-likelihoods to be refused, and those that say how
+// many rows a step and a launch have to hold.
+func TestBenchModelSettings(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{"c.txt": "circuit 1\na = input[2] x0 bernoulli 0.9 / 0.1\ns = sum a : 0.3 0.7\n", "rows.csv": "0\n1\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"bench", "--model", "c.txt", "--data", "rows.csv", "--steps", "1", "--set"}
+	for _, set := range []string{"train.epochs=2", "train.rule=anemone", "train={momentum: 0.5}", "precision=fp32"} {
+		refused(t, exitUsage, "this changes nothing of c.txt", append(args, set)...)
+	}
+	if b := runJSON(t, append(args, "train={batch_size: 6, shard_rows: 3}")...); number(t, b, "batch") != 6 {
+		t.Errorf("bench ends with %v", b)
+	}
+}
+
 // TestBenchCode measures the log-likelihoods of a network that runs as code, on the CPU and on the
 // emulator, which says what its kernels take of a call; launches there have as many rows as a call.
 func TestBenchCode(t *testing.T) {

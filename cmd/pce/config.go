@@ -64,7 +64,10 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 }
 
 // ofRuns are the sections, and keys beside sections, that nothing depends on where a model is given.
-var ofRuns = []string{"name", "seed", "output", "cluster", "job"}
+var ofRuns = []string{"name", "seed", "output", "precision", "cluster", "job"}
+
+// ofSteps are the keys of training that choose the rows of a launch, or of a step that is measured, also where a model is given.
+var ofSteps = []string{"train.batch_size", "train.shard_rows"}
 
 // ofModel refuses settings of the circuit for a command that is given a model, whose circuit is as it is, and
 // those of the sections that the command has no use for then.
@@ -76,7 +79,7 @@ func (f *configFlags) ofModel(model string, unused ...string) error {
 		switch section := sectionOf(key); {
 		case section == "model":
 			return usagef("--set %s: the circuit of %s has its own; leave it out, or give --config FILE in place of the model", key, model)
-		case slices.Contains(unused, section) || slices.Contains(ofRuns, section):
+		case slices.Contains(unused, section) || slices.Contains(ofRuns, section) || section == "train" && !slices.Contains(ofSteps, key):
 			return usagef("--set %s: this changes nothing of %s; leave it out, or give --config FILE in place of the model", key, model)
 		}
 		return nil
