@@ -142,7 +142,7 @@ func (a *app) benchCommand() *cobra.Command {
 	code.register(c.Flags())
 	c.Flags().StringVar(&f.model, "model", "", "measure log-likelihoods of this model, or predictions of this forest")
 	c.Flags().StringVar(&f.data, "data", "", "rows to measure the model on")
-	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: as a step of the config's training has them, 4096 of a forest")
+	c.Flags().IntVar(&f.batch, "batch", 0, "rows of a step; 0: train.batch_size, under fullbatch-em as training has them, 4096 of a forest")
 	c.Flags().IntVar(&f.warmup, "warmup", 2, "steps before the clock starts")
 	c.Flags().IntVar(&f.steps, "steps", 0, "steps to measure; 0: as many as --time takes, at least 5")
 	c.Flags().DurationVar(&f.least, "time", 3*time.Second, "time to measure for, without --steps")
