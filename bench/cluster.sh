@@ -12,6 +12,7 @@
 # command's.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 runs=${1:-5}
 nltcs=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.."

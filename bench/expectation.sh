@@ -12,6 +12,7 @@
 # score of the whole row, and the time of the expectation.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 cases=("$@")
 [ $# -gt 0 ] || cases=(higgs agaricus)
 cd "$(dirname "$0")/.."

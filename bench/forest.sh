@@ -15,6 +15,7 @@
 # that is not packed to the first prediction.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 rounds=${1:-3}
 shift || true
 cases=("$@")

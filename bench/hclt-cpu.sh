@@ -9,6 +9,7 @@
 # JSON object: the peer's hash, the measurements, and the ratio of the medians.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 peer=$(realpath "${1:?usage: bench/hclt-cpu.sh PEER.py [ROUNDS]}")
 rounds=${2:-3}
 python=${PYTHON:-/usr/bin/python3}

@@ -17,7 +17,8 @@
 # Every line of output is a JSON object.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
-[ $# -ge 1 ] || { sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
+[ $# -ge 1 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 dir=$(cd "$1" && pwd)
 spflow=${2:+$(cd "$2" && pwd)}
 cd "$(dirname "$0")/.."

@@ -11,6 +11,7 @@
 # Every line of output is a JSON object: the machine, the measurements, the ratio of the
 # medians of the CPU time per row, and for a peer that is not there why.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 sources=${1:-}
 rounds=${2:-3}
 [ -z "$sources" ] || sources=$(cd "$sources" && pwd)

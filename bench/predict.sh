@@ -8,6 +8,7 @@
 #   bench/predict.sh [CARD] [BATCH]
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 card=${1:-h200}
 batch=${2:-512}
 shards=$((batch < 2048 ? batch : 2048)) # a launch of all rows, or of as many as one may have

@@ -7,7 +7,8 @@
 # --set train.rule=anemone. SETS, a list of presets, chooses some of them.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
-[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
+[ $# -ge 1 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 dir=$(cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."

@@ -9,6 +9,7 @@
 # share of given cells. Without DEVICE: cpu, and cuda where there is one.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 rows=${1:-builtin:digits/train}
 [[ $rows == builtin:* ]] || rows=$(realpath "$rows")
 shift || true

@@ -8,6 +8,7 @@
 # programs take about ten minutes; lbp needs 5 GB of memory.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 if [[ ! -d ../shared/reduction ]]; then
   printf '{"skipped":"everything","missing":"../shared/reduction, the programs of equations"}\n'

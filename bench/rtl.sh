@@ -3,6 +3,7 @@
 # for each with the DSP48E1 slices and look-up tables, beside the estimates of report.json.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 command -v yosys >/dev/null || { echo "bench/rtl.sh: no yosys; install Debian's package yosys"; exit 0; }
 flags=()
 [ "${1:-}" != --faithful ] || { flags+=("$1"); shift; }

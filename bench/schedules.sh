@@ -6,6 +6,7 @@
 #
 #   bench/schedules.sh > bench/results/DATE-schedules-MACHINE.jsonl
 set -eu
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 data=../shared/data/forest
 work=$(mktemp -d)

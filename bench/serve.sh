@@ -20,6 +20,7 @@
 # it, and not enforced.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 soak=0
 [ "${1:-}" != soak ] || { soak=1; shift; }
 data=$(realpath "${1:?usage: bench/serve.sh [soak] NLTCS [ROUNDS or SECONDS]}")

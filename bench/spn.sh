@@ -24,6 +24,7 @@
 # missing cells, and they have not. The prototype wants AVX-512.
 set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 form=peers
 case ${1:-} in sweep | rat) form=$1 ;; esac
 rounds=${1:-3}

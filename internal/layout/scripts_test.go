@@ -48,6 +48,32 @@ func TestScriptsLanguage(t *testing.T) {
 	}
 }
 
+// TestScriptsHelp wants --help of a benchmark to print the comment at its head and to begin nothing: it was taken for a number of rounds, of
+// which some printed a help with dozens of words, or for a file.
+func TestScriptsHelp(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "bench", "*.sh"))
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d scripts, %v; the pattern is broken", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitN(string(text), "\n", 3)
+		programs := map[string]string{}
+		for _, name := range []string{"go", "make", "realpath", "seq", "yosys"} {
+			programs[name] = "echo begun; exit 1\n"
+		}
+		for _, flag := range []string{"--help", "-h"} {
+			out, ok := script(t, t.TempDir(), programs, nil, filepath.Join("bench", filepath.Base(file)), flag)
+			if want := strings.TrimPrefix(lines[1], "# "); !ok || !strings.HasPrefix(out, want+"\n") || strings.Contains(out, "begun") || strings.Contains(out, "set -e") {
+				t.Errorf("%s %s: ends well: %v, prints\n%s", file, flag, ok, out)
+			}
+		}
+	}
+}
+
 // script runs a script of the repository in a folder, with programs of its own in front of those on the PATH. It returns what
 // the script prints on standard output, and whether it ends well.
 func script(t *testing.T, dir string, programs, env map[string]string, name string, args ...string) (out string, ok bool) {
