@@ -14,6 +14,7 @@ set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
 case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 runs=${1:-5}
+[[ $runs =~ ^[1-9][0-9]*$ ]] || { echo "bench/cluster.sh: RUNS is $runs, want a number from 1 on" >&2; exit 2; }
 nltcs=${2:+$(realpath "$2")}
 cd "$(dirname "$0")/.."
 [ -n "$nltcs" ] || echo "no directory of nltcs given: the short runs are left out" >&2

@@ -17,6 +17,7 @@ set -euo pipefail
 export LC_ALL=C # numbers have points, and orders are those of bytes
 case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 rounds=${1:-3}
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "bench/forest.sh: ROUNDS is $rounds, want a number from 1 on" >&2; exit 2; }
 shift || true
 cases=("$@")
 [ $# -gt 0 ] || cases=(xgb-higgs xgb-airline xgb-covtype-standin wide missing shallow fine)

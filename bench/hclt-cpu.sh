@@ -12,6 +12,7 @@ export LC_ALL=C # numbers have points, and orders are those of bytes
 case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 peer=$(realpath "${1:?usage: bench/hclt-cpu.sh PEER.py [ROUNDS]}")
 rounds=${2:-3}
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "bench/hclt-cpu.sh: ROUNDS is $rounds, want a number from 1 on" >&2; exit 2; }
 python=${PYTHON:-/usr/bin/python3}
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

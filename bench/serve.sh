@@ -25,6 +25,7 @@ soak=0
 [ "${1:-}" != soak ] || { soak=1; shift; }
 data=$(realpath "${1:?usage: bench/serve.sh [soak] NLTCS [ROUNDS or SECONDS]}")
 amount=${2:-}
+[[ -z $amount || $amount =~ ^[1-9][0-9]*$ ]] || { echo "bench/serve.sh: ROUNDS or SECONDS is $amount, want a number from 1 on" >&2; exit 2; }
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 pids=()

@@ -28,6 +28,7 @@ case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
 form=peers
 case ${1:-} in sweep | rat) form=$1 ;; esac
 rounds=${1:-3}
+[[ $form != peers || $rounds =~ ^[1-9][0-9]*$ ]] || { echo "bench/spn.sh: ROUNDS is $rounds, want a number from 1 on" >&2; exit 2; }
 shift || true
 cd "$(dirname "$0")/.."
 python=${PYTHON:-/usr/bin/python3}

@@ -204,6 +204,23 @@ func TestQualityWantsRows(t *testing.T) {
 	}
 }
 
+// TestRoundsAreNumbers wants scripts that take a number of rounds to refuse what is not one, such as the name of a model that was given
+// in its place: they measured nothing, and ended well.
+func TestRoundsAreNumbers(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"peer.py": ""})
+	for _, rounds := range []string{"NIPS5", "0", "-1", "2x"} {
+		for name, args := range map[string][]string{
+			"bench/cluster.sh": {rounds}, "bench/forest.sh": {rounds}, "bench/spn.sh": {rounds}, "bench/hclt-cpu.sh": {"peer.py", rounds},
+			"bench/serve.sh": {dir, rounds},
+		} {
+			if out, ok := script(t, dir, map[string]string{"go": "echo begun; exit 1\n"}, nil, name, args...); ok || out != "" {
+				t.Errorf("%s %v: ends well: %v, prints\n%s", name, args, ok, out)
+			}
+		}
+	}
+}
+
 // TestPeerByAnyPath wants bench/hclt-cpu.sh to find a peer that is named from the folder where it is called.
 func TestPeerByAnyPath(t *testing.T) {
 	dir := t.TempDir()
