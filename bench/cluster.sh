@@ -47,7 +47,7 @@ train() { # name, then flags: seconds of an epoch
   rm -rf "$out"
   "$work/pce" train --config preset:hclt --set model.latents=32 --set data.valid= --set data.test= --set train.samples=0 \
     --set precision=fp32 --set train.checkpoint.epochs=0 --out "$out" --json "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-  sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/' "$out/metrics.jsonl" | tail -n +2 | sort -g | awk '{x[NR]=$1} END {print x[int((NR+1)/2)]}'
+  sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/' "$out/metrics.jsonl" | tail -n +2 | sort -g | awk '{x[NR]=$1} END {print (x[int((NR+1)/2)] + x[int((NR+2)/2)]) / 2}'
 }
 
 whole() { # flags: seconds of a short run, start and end included
@@ -86,7 +86,7 @@ awk '
   { n[$1]++; x[$1, n[$1]] = $2 }
   function median(k,  i, j, t) {
     for (i = 1; i <= n[k]; i++) for (j = i + 1; j <= n[k]; j++) if (x[k, j] < x[k, i]) { t = x[k, i]; x[k, i] = x[k, j]; x[k, j] = t }
-    return x[k, int((n[k] + 1) / 2)]
+    return (x[k, int((n[k] + 1) / 2)] + x[k, int((n[k] + 2) / 2)]) / 2 # of an even number the middle between two
   }
   END {
     printf "{\"runs\":%d,", n["single"]

@@ -129,7 +129,7 @@ pids+=("$!")
 noop=http://127.0.0.1:18998
 serve --max-queue-rows 65536 --parallel "$(nproc)"
 asknoop() { "$work/load" -url "$noop" -model nltcs "$@"; }
-median() { sort -g | awk '{a[NR]=$1} END{print a[int((NR+1)/2)]}'; }
+median() { sort -g | awk '{a[NR]=$1} END{print (a[int((NR+1)/2)] + a[int((NR+2)/2)]) / 2}'; }
 # The median of the rounds' ratios, each of two runs that follow each other: what slows a machine for longer slows both.
 ratio() { paste "$1" "$2" | awk '{printf "%.3f\n", $2/$1}' | median; }
 sleep 0.3

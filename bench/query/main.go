@@ -129,7 +129,7 @@ func measure(ctx context.Context, model, data, name string, threads, rows, round
 		var median [3]float64
 		for i, t := range times {
 			slices.Sort(t)
-			median[i] = t[len(t)/2]
+			median[i] = (t[(len(t)-1)/2] + t[len(t)/2]) / 2 // of an even number the middle between two
 		}
 		info := dev.Info()
 		out, err := json.Marshal(line{

@@ -370,7 +370,7 @@ func (s *suite) time(p *reduction.Program, sizes map[string]int64, rounds int, n
 	}
 	for _, list := range a.Seconds {
 		slices.Sort(list)
-		seconds = append(seconds, list[len(list)/2])
+		seconds = append(seconds, (list[(len(list)-1)/2]+list[len(list)/2])/2) // of an even number the middle between two
 	}
 	return seconds, a.Difference, nil
 }

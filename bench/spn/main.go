@@ -207,8 +207,7 @@ func ask(ctx context.Context, m *pce.Model, b []byte, threads, calls int) (line,
 			mean += x / float64(len(ll))
 		}
 	}
-	slices.Sort(times)
-	rate := float64(batch.Rows) / float64(times[len(times)/2].Nanoseconds()) * 1e3
+	rate := float64(batch.Rows) / float64(median(times).Nanoseconds()) * 1e3
 	return line{
 		Program: "pce library", Input: "batch of float32", Type: info.Code.Type, Path: device.KernelPath, Threads: threads,
 		Rows: batch.Rows, RowsPerUs: math.Round(rate*1e3) / 1e3, Mean: mean,
@@ -258,7 +257,6 @@ func measureInto(p *spn.Program, set string, in, out any, calls int) (line, erro
 	if err := all(); err != nil {
 		return line{}, err
 	}
-	slices.Sort(times)
 	if p.Type == simt.F32 {
 		for i, x := range narrow {
 			ll[i] = float64(x)
@@ -268,11 +266,16 @@ func measureInto(p *spn.Program, set string, in, out any, calls int) (line, erro
 	for _, x := range ll {
 		sum += x
 	}
-	median := times[len(times)/2]
 	return line{
 		Program: "pce", Type: p.Type.String(), Path: native.Path(), Rows: rows, Bytes: native.CodeBytes(),
-		PauseMs: math.Round(pause*1e6) / 1e3, RowsPerUs: math.Round(float64(rows)/float64(median.Nanoseconds())*1e6) / 1e3, Mean: sum / float64(rows),
+		PauseMs: math.Round(pause*1e6) / 1e3, RowsPerUs: math.Round(float64(rows)/float64(median(times).Nanoseconds())*1e6) / 1e3, Mean: sum / float64(rows),
 	}, nil
+}
+
+// median sorts times and returns the middle one, of an even number the middle between two.
+func median[T float64 | time.Duration](times []T) T {
+	slices.Sort(times)
+	return (times[(len(times)-1)/2] + times[len(times)/2]) / 2
 }
 
 // longestPause runs work while garbage is collected without a break, and returns a bound of the longest pause in seconds.

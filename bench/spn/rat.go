@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -165,8 +164,7 @@ func ratCode(g *circuit.Graph, params circuit.ParamFunc, set string, x []float32
 			return nil, err
 		}
 	}
-	slices.Sort(times)
-	l.Seconds = times[len(times)/2]
+	l.Seconds = median(times)
 	own := make([]float64, l.Roots)
 	for r := range rows {
 		if ll[r] != ll[r] {
@@ -257,8 +255,7 @@ func ratLibraries(x []float32, rows int, out io.Writer) (err error) {
 		if err = errors.Join(err, m.Close()); err != nil {
 			return err
 		}
-		slices.Sort(times)
-		seconds := times[len(times)/2]
+		seconds := median(times)
 		name := string(c.opts.Path)
 		l := ratLibrary{fmt.Sprintf("RAT-SPN of %d units", ratUnits), name, c.query, c.rows, ratThreads, seconds, seconds * 1e4 / float64(c.rows)}
 		if err := json.NewEncoder(out).Encode(l); err != nil {

@@ -118,8 +118,7 @@ func (c *point) time(load func() (runner, error), calls, rows int, cells any, ll
 		}
 		times[i] = time.Since(start)
 	}
-	slices.Sort(times)
-	c.RowsPerUs = float64(rows) / float64(times[len(times)/2].Nanoseconds()) * 1e3
+	c.RowsPerUs = float64(rows) / float64(median(times).Nanoseconds()) * 1e3
 	return nil
 }
 

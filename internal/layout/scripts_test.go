@@ -221,6 +221,26 @@ func TestRoundsAreNumbers(t *testing.T) {
 	}
 }
 
+// TestClusterMedians wants bench/cluster.sh to print the middle between the two epochs that count of a run of three, and not the faster one.
+func TestClusterMedians(t *testing.T) {
+	programs := map[string]string{"go": `cat >"$3" <<'END'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+  --url-file) : >"$2" ;;
+  --out) mkdir -p "$2"; printf '{"seconds":9}\n{"seconds":4}\n{"seconds":2}\n' >"$2/metrics.jsonl" ;;
+  esac
+  shift
+done
+END
+chmod +x "$3"
+`}
+	out, ok := script(t, t.TempDir(), programs, nil, "bench/cluster.sh", "2")
+	if !ok || !json.Valid([]byte(out)) || strings.Count(out, `seconds":3.000`) != 6 {
+		t.Errorf("ends well: %v, prints\n%s", ok, out)
+	}
+}
+
 // TestPeerByAnyPath wants bench/hclt-cpu.sh to find a peer that is named from the folder where it is called.
 func TestPeerByAnyPath(t *testing.T) {
 	dir := t.TempDir()
