@@ -36,6 +36,7 @@ read -ra run <<<"${RUN:-}"
 export SHARED; SHARED=$(realpath -m ../shared) PYTHONDONTWRITEBYTECODE=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+quiet() { "$@" >"$work/out" 2>"$work/log" || { cat "$work/out" "$work/log" >&2; exit 1; }; }
 skip() { printf '{"skipped":"%s","missing":"%s"}\n' "$1" "$2"; }
 go build -o "$work/spn" ./bench/spn
 printf '{"date":"%s","commit":"%s","cpu":"%s","cores":%d}\n' "$(date +%F)" "$(git rev-parse --short HEAD)" \
@@ -64,7 +65,7 @@ b = open("spk.bin", "rb").read()
 k, v, n = struct.unpack("3i", b[:12])
 at = 12 + 4 * (2 * k * v + k)
 open("rows.f32", "wb").write(b[at:at + 4 * n * v])')
-  [[ -z $vectors || -z $compiler ]] || gcc -O3 -march=native -DR=6 "$SHARED/study/cpu/spn/spk.c" -o "$at/c" -lm 2>/dev/null
+  [[ -z $vectors || -z $compiler ]] || quiet gcc -O3 -march=native -DR=6 "$SHARED/study/cpu/spn/spk.c" -o "$at/c" -lm
   for round in $(seq "$rounds"); do
     c=''
     [[ ! -x $at/c ]] || c=$(cd "$at" && "${run[@]}" ./c | last 's|.*median \([0-9.]*\) M rows/s.*|\1|p')
@@ -99,7 +100,7 @@ for model in ${*:-NLTCS_200 PLANTS_4000 NIPS40 NIPS5 speaker_FADG0}; do
     (cd "$work/bench/spn" && "$python" gen_cpp.py "$text" "$work/$model.cpp" 10 >/dev/null)
     g++ -O3 -ffast-math -march=native "$work/$model.cpp" -o "$work/cpp_$model"
     if [[ -n $vectors ]]; then
-      (cd "$work/study/cpu/spn" && "$python" spn_simd.py "$text" "$work/$model.c" "$rows" 2>/dev/null)
+      (cd "$work/study/cpu/spn" && quiet "$python" spn_simd.py "$text" "$work/$model.c" "$rows")
       gcc -O3 -march=native -DLOG "$work/$model.c" -o "$work/c_$model" -lm
     fi
   fi

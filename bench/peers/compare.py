@@ -27,7 +27,9 @@ def config(model, latents, data, rows, folder):
 
 
 def edges(model, latents, data, folder):
-    out = subprocess.run([pce, "info", "--config", config(model, latents, data, 512, folder), "--json"], capture_output=True, text=True, check=True)
+    out = subprocess.run([pce, "info", "--config", config(model, latents, data, 512, folder), "--json"], capture_output=True, text=True)
+    if out.returncode != 0:
+        sys.exit(f"pce info of {model % latents} ended with exit code {out.returncode}: {out.stderr.strip()}")
     return json.loads(out.stdout)["sum_edges"]
 
 
@@ -38,12 +40,14 @@ def equal_edges(model, data, want, folder):
 
 def bench(name, steps):
     """CPU seconds and peak memory in MiB of a run of that many steps."""
-    child = subprocess.Popen([pce, "bench", "--config", name, "--threads", "1", "--warmup", str(WARM), "--steps", str(steps), "--json"],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        sys.exit(f"pce bench --config {name} ended with exit code {child.returncode}")
+    with tempfile.TemporaryFile() as said:
+        child = subprocess.Popen([pce, "bench", "--config", name, "--threads", "1", "--warmup", str(WARM), "--steps", str(steps), "--json"],
+                                 stdout=subprocess.DEVNULL, stderr=said)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:  # of a config that is gone when this program ends
+            said.seek(0)
+            sys.exit(f"pce bench ended with exit code {child.returncode}: {said.read().decode(errors='replace').strip()}")
     return used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
 
 

@@ -253,6 +253,30 @@ func TestPeerByAnyPath(t *testing.T) {
 	}
 }
 
+// TestPeersSayWhatFailed wants bench/peers.sh to end with what pce said where it fails: the config that it was given is gone by then.
+func TestPeersSayWhatFailed(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{ // one peer that is there, and does nothing
+		"sources/SPFlow/numpy.py":                                 "raise ImportError('none')\n",
+		"sources/SPFlow/torch.py":                                 "__version__ = '0'\nset_num_threads = manual_seed = int\nrandint = lambda *_: torch.ones\nclass torch:\n  class ones:\n    float = lambda: None\n",
+		"sources/SPFlow/spflow/__init__.py":                       "",
+		"sources/SPFlow/spflow/learn/__init__.py":                 "",
+		"sources/SPFlow/spflow/learn/expectation_maximization.py": "expectation_maximization = lambda *_, **more: None\n",
+		"sources/SPFlow/spflow/zoo/__init__.py":                   "",
+		"sources/SPFlow/spflow/zoo/hclt.py":                       "learn_hclt_binary = lambda *_, **more: None\n",
+		"python":                                                  "#!/bin/sh\nexec '" + python + "' -B \"$@\" 2>&1\n",
+	})
+	programs := map[string]string{"go": "printf '#!/bin/sh\\necho the reason >&2; exit 4\\n' >\"$3\"\nchmod +x \"$3\"\n"}
+	out, ok := script(t, dir, programs, map[string]string{"PYTHON": filepath.Join(dir, "python")}, "bench/peers.sh", "sources", "1")
+	if ok || !strings.Contains(out, "ended with exit code 4: the reason\n") {
+		t.Errorf("ends well: %v, prints\n%s", ok, out)
+	}
+}
+
 // TestModelsByAnyPath wants bench/rtl.sh to find models that are named from the folder where it is called.
 func TestModelsByAnyPath(t *testing.T) {
 	dir := t.TempDir()
