@@ -72,7 +72,7 @@ var benchmarks = []benchmark{
 	{name: "coxph", scale: []string{"N"}, first: 250, fit: 4000},
 }
 
-// named returns the benchmarks of those names; of none: all.
+// named returns the benchmarks of those names, each once, as the module has one of each; of none: all.
 func named(names []string) (list []benchmark, err error) {
 	if len(names) == 0 {
 		return benchmarks, nil
@@ -82,7 +82,9 @@ func named(names []string) (list []benchmark, err error) {
 		if i < 0 {
 			return nil, fmt.Errorf("no program %q; want some of those of bench/reduction/main.go", name)
 		}
-		list = append(list, benchmarks[i])
+		if !slices.ContainsFunc(list, func(b benchmark) bool { return b.name == name }) {
+			list = append(list, benchmarks[i])
+		}
 	}
 	return list, nil
 }
