@@ -69,7 +69,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.Float64Var(&l.rate, "rate", 0, "requests a second; 0: as fast as they are answered")
 	flags.IntVar(&l.workers, "workers", 64, "requests under way at a time")
 	flags.DurationVar(&l.time, "time", 5*time.Second, "how long requests are sent")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("%w: %w", errFlags, err)
 	}
 	if flags.NArg() > 0 || l.rows < 1 || l.columns < 1 || l.categories < 1 || l.categories > 256 || l.workers < 1 || l.time <= 0 || !(l.rate >= 0) {

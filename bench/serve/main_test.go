@@ -38,6 +38,14 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestHelp prints the flags where they are asked for: that was an error about flags.
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, &out); err != nil || !bytes.Contains(out.Bytes(), []byte("-rate")) {
+		t.Errorf("%v, %s", err, &out)
+	}
+}
+
 // TestSum picks quantiles of sorted latencies.
 func TestSum(t *testing.T) {
 	l := load{rate: 1000, rows: 2}
