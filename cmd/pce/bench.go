@@ -404,7 +404,7 @@ func measure(ctx context.Context, e *engine.Engine, src dataset.Source, cfg *con
 		Device: info.Name, KernelPath: info.KernelPath, Threads: info.Threads, Batch: cfg.Train.BatchSize,
 		PrecisionUsed: e.Precision().String(),
 	}
-	steps := benchSteps{engine: e, source: src, train: load.Train, rule: benchRule(cfg, src.Rows()), rows: make([]int, r.Batch), ll: make([]float64, r.Batch)}
+	steps := newBenchSteps(e, src, load.Train, benchRule(cfg, src.Rows()), r.Batch)
 	var times []time.Duration
 	var total time.Duration
 	var before int64

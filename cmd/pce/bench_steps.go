@@ -16,19 +16,33 @@ type benchSteps struct {
 	source dataset.Source
 	train  bool
 	rule   tensor.Rule
-	rows   []int // of a step, which walk through the source again and again
-	ll     []float64
+	batch  int       // rows of a step; steps walk through the source, and begin anew at its end
+	rows   []int     // of those that are gathered at a time: a step or, in training, a launch
+	ll     []float64 // likewise
 
 	at      int              // the row after those that were gathered last
 	batches [2]dataset.Batch // the one at hand, and the one that is gathered meanwhile
 	ahead   *engine.Pass     // the rows of the next step, on their way to the device
 }
 
+// newBenchSteps returns steps of batch rows. Training reads the rows of one launch at a time, so a step of all rows of a table takes no
+// more memory than one of a few.
+func newBenchSteps(e *engine.Engine, src dataset.Source, train bool, rule tensor.Rule, batch int) *benchSteps {
+	n := batch
+	if train {
+		n = min(n, e.Info().Rows)
+	}
+	return &benchSteps{engine: e, source: src, train: train, rule: rule, batch: batch, rows: make([]int, n), ll: make([]float64, n)}
+}
+
 // next does a step and returns its time. On a device that works while the host does, the
 // rows of the step after it are gathered and sent within that time, as training does it.
 func (s *benchSteps) next(ctx context.Context) (time.Duration, error) {
-	if !s.train || len(s.rows) > s.engine.Info().Rows || s.rule.Anemone != nil {
-		return s.whole(ctx)
+	switch {
+	case !s.train:
+		return s.evaluate(ctx)
+	case s.batch > len(s.rows) || s.rule.Anemone != nil:
+		return s.launches(ctx)
 	}
 	p := s.ahead
 	if s.ahead = nil; p == nil {
@@ -53,52 +67,54 @@ func (s *benchSteps) next(ctx context.Context) (time.Duration, error) {
 
 // load gathers the next rows and brings them to the device if that has room for them.
 func (s *benchSteps) load(ctx context.Context) (*engine.Pass, error) {
-	b, err := s.gather(ctx)
+	b, err := s.gather(ctx, len(s.rows))
 	if err != nil {
 		return nil, err
 	}
 	return s.engine.LoadStep(ctx, b, 0, b.Rows, s.ll)
 }
 
-// gather reads the next rows into the batch that was read before the last one.
-func (s *benchSteps) gather(ctx context.Context) (*dataset.Batch, error) {
-	for i := range s.rows {
+// gather reads the next n rows into the batch that was read before the last one.
+func (s *benchSteps) gather(ctx context.Context, n int) (*dataset.Batch, error) {
+	for i := range s.rows[:n] {
 		s.rows[i] = s.at
 		s.at = (s.at + 1) % s.source.Rows()
 	}
 	s.batches[0], s.batches[1] = s.batches[1], s.batches[0]
 	b := &s.batches[0]
-	return b, s.source.Gather(ctx, b, s.rows)
+	return b, s.source.Gather(ctx, b, s.rows[:n])
 }
 
-// whole does a step that is not one launch, or no training, from rows that are gathered
-// before its time begins.
-func (s *benchSteps) whole(ctx context.Context) (time.Duration, error) {
-	b, err := s.gather(ctx)
+// evaluate is a pass over rows that are gathered before its time begins.
+func (s *benchSteps) evaluate(ctx context.Context) (time.Duration, error) {
+	b, err := s.gather(ctx, s.batch)
 	if err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if s.train {
-		err = s.shards(ctx, b)
-	} else {
-		err = s.engine.LogLikelihood(ctx, b, s.ll)
-	}
+	err = s.engine.LogLikelihood(ctx, b, s.ll)
 	return time.Since(begin), err
 }
 
-// shards does a training step of several launches, or of Anemone.
-func (s *benchSteps) shards(ctx context.Context, b *dataset.Batch) error {
-	for _, r := range dataset.Shards(b.Rows, s.engine.Info().Rows) {
-		if err := s.engine.Accumulate(ctx, b, r.Lo, r.Hi, s.ll[r.Lo:r.Hi]); err != nil {
-			return err
+// launches does a training step of several launches, or of Anemone. The rows of each are gathered outside of its time.
+func (s *benchSteps) launches(ctx context.Context) (took time.Duration, err error) {
+	for _, r := range dataset.Shards(s.batch, len(s.rows)) {
+		b, err := s.gather(ctx, r.Hi-r.Lo)
+		if err != nil {
+			return 0, err
 		}
+		begin := time.Now()
+		if err := s.engine.Accumulate(ctx, b, 0, b.Rows, s.ll[:b.Rows]); err != nil {
+			return 0, err
+		}
+		took += time.Since(begin)
 	}
+	begin := time.Now()
 	if err := s.engine.Apply(ctx, s.rule); err != nil {
-		return err
+		return 0, err
 	}
 	if a := s.rule.Anemone; a != nil {
 		a.Weight = a.Next()
 	}
-	return nil
+	return took + time.Since(begin), nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/tensor"
 	"github.com/pce-engine/pce/run"
 )
@@ -288,6 +290,52 @@ func TestBenchFullBatch(t *testing.T) {
 				t.Errorf("%v: a step of %v rows, want %v", args, b["batch"], tc.want)
 			}
 		}
+	}
+}
+
+// gathered is a source that keeps the most rows it was asked for at a time.
+type gathered struct {
+	dataset.Source
+	most int
+}
+
+func (g *gathered) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
+	g.most = max(g.most, len(rows))
+	return g.Source.Gather(ctx, b, rows)
+}
+
+// TestBenchReadsLaunches wants a step of several launches to read the rows of one at a time, as training does: all rows of a table, which
+// steps of full-batch EM have, would take as much memory as the table once more or twice.
+func TestBenchReadsLaunches(t *testing.T) {
+	cfg, _, err := configs.Load(configs.Options{Files: []string{"preset:hclt"}, Set: []string{"data.train=builtin:random?rows=100&vars=3&categories=2", "data.image=[]",
+		"data.valid=", "data.test=", "model.latents=2", "train.rule=fullbatch-em", "train.shard_rows=16", "device=cpu"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := (&app{stderr: t.Output()}).blueprint(t.Context(), cfg, run.How{Path: run.PathTensor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := (&benchFlags{}).setBatch(cfg, b); err != nil {
+		t.Fatal(err)
+	}
+	load, err := benchLoad(cfg, b, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := b.Engine(t.Context(), load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	src := &gathered{Source: b.Train}
+	r, err := measure(t.Context(), e, src, cfg, &benchFlags{steps: 2}, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if src.most != 16 || r.Batch != 100 || r.Samples != 200 {
+		t.Errorf("%d rows are read at a time, want 16, of %d samples in steps of %d", src.most, r.Samples, r.Batch)
 	}
 }
 
