@@ -36,7 +36,7 @@ func newBenchSteps(e *engine.Engine, src dataset.Source, train bool, rule tensor
 }
 
 // next does a step and returns its time. On a device that works while the host does, the
-// rows of the step after it are gathered and sent within that time, as training does it.
+// rows of the launch after it are gathered and sent within that time, as training does it.
 func (s *benchSteps) next(ctx context.Context) (time.Duration, error) {
 	switch {
 	case !s.train:
@@ -44,20 +44,26 @@ func (s *benchSteps) next(ctx context.Context) (time.Duration, error) {
 	case s.batch > len(s.rows) || s.rule.Anemone != nil:
 		return s.launches(ctx)
 	}
+	return s.launch(ctx, s.batch, s.batch, func(p *engine.Pass) error { return p.Step(ctx, s.rule) })
+}
+
+// launch starts what start does with a pass over the next n rows, which are gathered before its time begins unless they are here already,
+// and waits for it. The launch after it has then rows.
+func (s *benchSteps) launch(ctx context.Context, n, then int, start func(p *engine.Pass) error) (time.Duration, error) {
 	p := s.ahead
 	if s.ahead = nil; p == nil {
 		var err error
-		if p, err = s.load(ctx); err != nil {
+		if p, err = s.load(ctx, n); err != nil {
 			return 0, err
 		}
 	}
 	begin := time.Now()
-	if err := p.Step(ctx, s.rule); err != nil {
+	if err := start(p); err != nil {
 		return 0, err
 	}
 	if s.engine.Info().Device.Async {
 		var err error
-		if s.ahead, err = s.load(ctx); err != nil {
+		if s.ahead, err = s.load(ctx, then); err != nil {
 			return 0, err
 		}
 	}
@@ -65,13 +71,13 @@ func (s *benchSteps) next(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// load gathers the next rows and brings them to the device if that has room for them.
-func (s *benchSteps) load(ctx context.Context) (*engine.Pass, error) {
-	b, err := s.gather(ctx, len(s.rows))
+// load gathers the next n rows and brings them to the device if that has room for them.
+func (s *benchSteps) load(ctx context.Context, n int) (*engine.Pass, error) {
+	b, err := s.gather(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	return s.engine.LoadStep(ctx, b, 0, b.Rows, s.ll)
+	return s.engine.LoadStep(ctx, b, 0, b.Rows, s.ll[:b.Rows])
 }
 
 // gather reads the next n rows into the batch that was read before the last one.
@@ -96,18 +102,16 @@ func (s *benchSteps) evaluate(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// launches does a training step of several launches, or of Anemone. The rows of each are gathered outside of its time.
+// launches does a training step of several launches, or of Anemone.
 func (s *benchSteps) launches(ctx context.Context) (took time.Duration, err error) {
-	for _, r := range dataset.Shards(s.batch, len(s.rows)) {
-		b, err := s.gather(ctx, r.Hi-r.Lo)
+	spans := dataset.Shards(s.batch, len(s.rows))
+	for i, r := range spans {
+		then := spans[(i+1)%len(spans)]
+		t, err := s.launch(ctx, r.Hi-r.Lo, then.Hi-then.Lo, func(p *engine.Pass) error { return p.Accumulate(ctx) })
 		if err != nil {
 			return 0, err
 		}
-		begin := time.Now()
-		if err := s.engine.Accumulate(ctx, b, 0, b.Rows, s.ll[:b.Rows]); err != nil {
-			return 0, err
-		}
-		took += time.Since(begin)
+		took += t
 	}
 	begin := time.Now()
 	if err := s.engine.Apply(ctx, s.rule); err != nil {

@@ -293,49 +293,52 @@ func TestBenchFullBatch(t *testing.T) {
 	}
 }
 
-// gathered is a source that keeps the most rows it was asked for at a time.
+// gathered is a source that keeps the most rows it was asked for at a time, and how often.
 type gathered struct {
 	dataset.Source
-	most int
+	most, times int
 }
 
 func (g *gathered) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
-	g.most = max(g.most, len(rows))
+	g.most, g.times = max(g.most, len(rows)), g.times+1
 	return g.Source.Gather(ctx, b, rows)
 }
 
-// TestBenchReadsLaunches wants a step of several launches to read the rows of one at a time, as training does: all rows of a table, which
-// steps of full-batch EM have, would take as much memory as the table once more or twice.
+// TestBenchReadsLaunches wants a step of several launches to read the rows of one at a time, as training does, and on a device that works
+// while the host does those of the next one meanwhile: all rows of a table, which steps of full-batch EM have, would take as much memory as
+// the table once more or twice.
 func TestBenchReadsLaunches(t *testing.T) {
-	cfg, _, err := configs.Load(configs.Options{Files: []string{"preset:hclt"}, Set: []string{"data.train=builtin:random?rows=100&vars=3&categories=2", "data.image=[]",
-		"data.valid=", "data.test=", "model.latents=2", "train.rule=fullbatch-em", "train.shard_rows=16", "device=cpu"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := (&app{stderr: t.Output()}).blueprint(t.Context(), cfg, run.How{Path: run.PathTensor})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if err := (&benchFlags{}).setBatch(cfg, b); err != nil {
-		t.Fatal(err)
-	}
-	load, err := benchLoad(cfg, b, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := b.Engine(t.Context(), load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	src := &gathered{Source: b.Train}
-	r, err := measure(t.Context(), e, src, cfg, &benchFlags{steps: 2}, load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if src.most != 16 || r.Batch != 100 || r.Samples != 200 {
-		t.Errorf("%d rows are read at a time, want 16, of %d samples in steps of %d", src.most, r.Samples, r.Batch)
+	for device, ahead := range map[string]int{"cpu": 0, "emulator": 1} {
+		cfg, _, err := configs.Load(configs.Options{Files: []string{"preset:hclt"}, Set: []string{"data.train=builtin:random?rows=100&vars=3&categories=2", "data.image=[]",
+			"data.valid=", "data.test=", "model.latents=2", "train.rule=fullbatch-em", "train.shard_rows=16", "device=" + device}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := (&app{stderr: t.Output()}).blueprint(t.Context(), cfg, run.How{Path: run.PathTensor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if err := (&benchFlags{}).setBatch(cfg, b); err != nil {
+			t.Fatal(err)
+		}
+		load, err := benchLoad(cfg, b, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := b.Engine(t.Context(), load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		src := &gathered{Source: b.Train}
+		r, err := measure(t.Context(), e, src, cfg, &benchFlags{steps: 2}, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 2*7 + ahead; src.most != 16 || src.times != want || r.Batch != 100 || r.Samples != 200 {
+			t.Errorf("%s: %d rows are read at a time and %d times, want 16 and %d, of %d samples in steps of %d", device, src.most, src.times, want, r.Samples, r.Batch)
+		}
 	}
 }
 
