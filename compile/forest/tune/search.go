@@ -385,8 +385,8 @@ func InTurn(ctx context.Context, load Loader, list []*schedule.Schedule, rounds 
 	return times, nil
 }
 
-// Median returns the middle of some times.
+// Median returns the middle of some times, of an even number, as the rounds of Finals are, the middle between two.
 func Median(times []float64) float64 {
 	sorted := slices.Sorted(slices.Values(times))
-	return sorted[len(sorted)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

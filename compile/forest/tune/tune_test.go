@@ -207,6 +207,15 @@ func TestSearchFew(t *testing.T) {
 	}
 }
 
+// TestMedian: the median of an even number of times, such as the ten rounds of the final ones, lies between the two in the middle.
+func TestMedian(t *testing.T) {
+	for want, times := range map[float64][]float64{3: {9, 1, 4, 2}, 2: {9, 1, 2}, 5: {5}} {
+		if got := Median(times); got != want {
+			t.Errorf("the median of %v is %v, want %v", times, got, want)
+		}
+	}
+}
+
 // TestDistance: an exhaustive search finds what the model hides from the choice, and says how far off it is.
 func TestDistance(t *testing.T) {
 	s := hundred(8)
