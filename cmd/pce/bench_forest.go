@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -72,24 +73,36 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 	}
 	r.CompileSeconds = opened.Seconds()
 	if fo.Input == forest.Float32 {
-		return r, benchRows(ctx, a, f, code, fo, r, func(rows, out []float32) error { return m.Predict(ctx, rows, out) })
+		return r, benchRows(ctx, a, f, code, fo, r, maxForestBatch, func(rows, out []float32) error { return m.Predict(ctx, rows, out) })
 	}
-	return r, benchRows(ctx, a, f, code, fo, r, func(rows, out []float64) error { return m.Evaluate(ctx, forest.Prediction, rows, out) })
+	return r, benchRows(ctx, a, f, code, fo, r, maxForestBatch, func(rows, out []float64) error { return m.Evaluate(ctx, forest.Prediction, rows, out) })
 }
 
-// benchRows measures calls of predict for benchForest.
-func benchRows[T float32 | float64](ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, fo *forest.Forest, r *forestBench, predict func(rows, out []T) error) error {
+// errEnough ends reading rows that are not needed.
+var errEnough = errors.New("enough rows")
+
+// benchRows measures calls of predict for benchForest, on the first rows that fit into most cells: what comes after them is not read, as it may
+// have no end.
+func benchRows[T float32 | float64](ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, fo *forest.Forest, r *forestBench, most int, predict func(rows, out []T) error) error {
 	var cells []T
 	err := a.eachNumbers(ctx, &f.config, []string{f.data}, fo, dataset.ToFloat32, 512, func(rows []float64) error {
-		for _, x := range rows[:min(len(rows), maxForestBatch-len(cells))] {
+		room := (most - len(cells)) / fo.Features * fo.Features
+		for _, x := range rows[:min(len(rows), room)] {
 			cells = append(cells, T(x))
+		}
+		if len(rows) > room {
+			return errEnough
 		}
 		return nil
 	})
+	n := len(cells) / fo.Features
+	if errors.Is(err, errEnough) {
+		a.tell("note: of %s the first %s are measured", f.data, plural(int64(n), "row"))
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
-	n := len(cells) / fo.Features
 	rows, out := make([]T, r.Batch*fo.Features), make([]T, r.Batch*fo.Width(forest.Prediction))
 	r.Cells = fmt.Sprintf("%T", rows[0])
 	begin := time.Now()

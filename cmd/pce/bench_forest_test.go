@@ -87,6 +87,21 @@ func TestBenchForest(t *testing.T) {
 	}
 }
 
+// TestBenchForestFirstRows: bench reads no more rows than it measures, as there may be no end of them, and says that it measured the first ones.
+func TestBenchForestFirstRows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("rows.csv", []byte("humidity,wind\n"+strings.Repeat("0,3\n", 20000)+"what is not a number\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	a, r := &app{stderr: &errs}, &forestBench{Batch: 4}
+	fo := &forest.Forest{Features: 2, Outputs: 1, Names: []string{"humidity", "wind"}, Input: forest.Float32}
+	err := benchRows(t.Context(), a, &benchFlags{data: "rows.csv", steps: 1}, &scheduleFlags{}, fo, r, 2001, func(rows, out []float32) error { return nil })
+	if err != nil || r.Samples != 4 || !strings.Contains(errs.String(), "note: of rows.csv the first 1000 rows are measured") {
+		t.Errorf("%d samples, %v, %s", r.Samples, err, &errs)
+	}
+}
+
 // TestProfileOnce: a command that opens a forest under a schedule, and compiles it for its kernels after that, reads the profile once, as a
 // pipe has it.
 func TestProfileOnce(t *testing.T) {
