@@ -54,8 +54,9 @@ type line struct {
 	Threads   int     `json:"threads,omitempty"` // of the library
 	Rows      int     `json:"rows"`
 	RowsPerUs float64 `json:"rows_per_us"`
-	Mean      float64 `json:"mean_ll"`
-	Bytes     int     `json:"code_bytes,omitempty"`
+	// Mean is null where a row is impossible, or left to the host to compute in other numbers: JSON has neither infinities nor NaN.
+	Mean  *float64 `json:"mean_ll"`
+	Bytes int      `json:"code_bytes,omitempty"`
 	// PauseMs bounds the longest time for which the garbage collector stopped the program while it collected again and again
 	// beside more calls: it waits for a call to return.
 	PauseMs float64 `json:"gc_pause_ms,omitempty"`
@@ -210,7 +211,7 @@ func ask(ctx context.Context, m *pce.Model, b []byte, threads, calls int) (line,
 	rate := float64(batch.Rows) / float64(median(times).Nanoseconds()) * 1e3
 	return line{
 		Program: "pce library", Input: "batch of float32", Type: info.Code.Type, Path: device.KernelPath, Threads: threads,
-		Rows: batch.Rows, RowsPerUs: math.Round(rate*1e3) / 1e3, Mean: mean,
+		Rows: batch.Rows, RowsPerUs: math.Round(rate*1e3) / 1e3, Mean: finite(mean),
 	}, nil
 }
 
@@ -268,8 +269,16 @@ func measureInto(p *spn.Program, set string, in, out any, calls int) (line, erro
 	}
 	return line{
 		Program: "pce", Type: p.Type.String(), Path: native.Path(), Rows: rows, Bytes: native.CodeBytes(),
-		PauseMs: math.Round(pause*1e6) / 1e3, RowsPerUs: math.Round(float64(rows)/float64(median(times).Nanoseconds())*1e6) / 1e3, Mean: sum / float64(rows),
+		PauseMs: math.Round(pause*1e6) / 1e3, RowsPerUs: math.Round(float64(rows)/float64(median(times).Nanoseconds())*1e6) / 1e3, Mean: finite(sum / float64(rows)),
 	}, nil
+}
+
+// finite returns a number, or nil where it is infinite or NaN.
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	return &x
 }
 
 // median sorts times and returns the middle one, of an even number the middle between two.
