@@ -103,7 +103,10 @@ func (l *load) run(ctx context.Context) (*result, error) {
 			t.codes = map[string]int{}
 			send := func(body []byte) string { return l.send(ctx, client, body, header) }
 			if l.proto == "h1" && at.Scheme == "http" {
-				c := line{addr: at.Host, path: "/v2/models/" + l.model + "/infer", header: header}
+				c := line{addr: at.Host, path: strings.TrimSuffix(at.Path, "/") + "/v2/models/" + l.model + "/infer", header: header}
+				if at.Port() == "" {
+					c.addr += ":80"
+				}
 				defer c.close()
 				send = c.send
 			}
@@ -141,7 +144,7 @@ func (l *load) send(ctx context.Context, c *http.Client, body []byte, header str
 	if l.proto == "grpc" {
 		path = "/inference.GRPCInferenceService/ModelInfer"
 	}
-	r, err := http.NewRequestWithContext(ctx, "POST", l.url+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, "POST", strings.TrimSuffix(l.url, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return "net"
 	}

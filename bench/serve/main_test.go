@@ -38,6 +38,32 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestPath asks for paths below that of the address by each protocol, with a slash at its end or without.
+func TestPath(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/below/v2/models/m/infer" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	s.Config.Protocols = &http.Protocols{}
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	defer s.Close()
+	for _, proto := range []string{"h1", "h2"} {
+		for _, path := range []string{"/below", "/below/"} {
+			var out bytes.Buffer
+			if err := run(t.Context(), []string{"-url", s.URL + path, "-model", "m", "-proto", proto, "-time", "20ms", "-rate", "500", "-workers", "1"}, &out); err != nil {
+				t.Fatal(err)
+			}
+			var r result
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Codes) != 1 || r.Codes["200"] == 0 {
+				t.Errorf("%s %s: %s, %v", proto, path, &out, err)
+			}
+		}
+	}
+}
+
 // TestHelp prints the flags where they are asked for: that was an error about flags.
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
