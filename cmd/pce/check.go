@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -407,16 +406,16 @@ func logScale(scales, row []float64) (sum float64) {
 // text is a file that is unpacked where it is gzip.
 type text struct {
 	io.Reader
-	file *os.File
+	file io.Closer
 }
 
 // Close closes the file. The reader that unpacks it holds nothing of its own.
 func (t text) Close() error { return t.file.Close() }
 
-func openText(path string) (*text, error) {
-	f, err := os.Open(path)
+func openText(ctx context.Context, path string) (*text, error) {
+	f, err := dataset.OpenPath(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, ended(ctx, path, err)
 	}
 	b := bufio.NewReader(f)
 	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" {
@@ -425,9 +424,18 @@ func openText(path string) (*text, error) {
 	z, err := gzip.NewReader(b)
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err)
+		return nil, ended(ctx, path, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err))
 	}
 	return &text{z, f}, nil
+}
+
+// ended is the error of opening or reading a file, or that of a context that has ended: a read of a pipe that ended with it looks
+// like damage of the file.
+func ended(ctx context.Context, path string, err error) error {
+	if why := ctx.Err(); why != nil {
+		return fmt.Errorf("%s: %w", path, why)
+	}
+	return err
 }
 
 // compareExpected compares what the recursion computed, want, with the numbers in a file: one
@@ -435,7 +443,7 @@ func openText(path string) (*text, error) {
 // other than that of the rows, is an error that names file and line; numbers that differ are
 // not an error but a result.
 func (a *app) compareExpected(ctx context.Context, path string, want []float64) (*pathCheck, error) {
-	r, err := openText(path)
+	r, err := openText(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -452,8 +460,8 @@ func (a *app) compareExpected(ctx context.Context, path string, want []float64) 
 			c.compare(n, want[n], x, expectedBound)
 		}
 	}
-	if err := errors.Join(lines.Err(), ctx.Err()); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err)
+	if err := lines.Err(); err != nil || ctx.Err() != nil {
+		return nil, ended(ctx, path, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err))
 	}
 	if n != len(want) {
 		return nil, fmt.Errorf("%w: %s has %d numbers for %d rows; give a number for each", dataset.ErrFormat, path, n, len(want))

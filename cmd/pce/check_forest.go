@@ -217,7 +217,7 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 		return nil, err
 	}
 	if expected != "" {
-		if r.Expected, err = compareScores(expected, fo, all); err != nil {
+		if r.Expected, err = compareScores(ctx, expected, fo, all); err != nil {
 			return nil, err
 		}
 		r.OK = r.Expected.OK
@@ -230,8 +230,8 @@ func (a *app) checkForest(ctx context.Context, f *queryFlags, schedules []string
 }
 
 // compareScores compares raw scores with the numbers in a file, a line for each row.
-func compareScores(path string, f *forest.Forest, scores []float64) (*scoreCheck, error) {
-	r, err := openText(path)
+func compareScores(ctx context.Context, path string, f *forest.Forest, scores []float64) (*scoreCheck, error) {
+	r, err := openText(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func compareScores(path string, f *forest.Forest, scores []float64) (*scoreCheck
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %s, line %d: %w", dataset.ErrFormat, path, n+1, err)
+		return nil, ended(ctx, path, fmt.Errorf("%w: %s, line %d: %w", dataset.ErrFormat, path, n+1, err))
 	}
 	if n*f.Outputs != len(scores) {
 		return nil, fmt.Errorf("%w: %s has %d lines for %d rows", dataset.ErrFormat, path, n, len(scores)/f.Outputs)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
@@ -48,8 +49,8 @@ func (a *app) reduceShowCommand() *cobra.Command {
 		Use:   "show FILE.red",
 		Short: "Check a program and print how its work grows with its parameters",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.reduceShow(&f, args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reduceShow(cmd.Context(), &f, args[0])
 		},
 	}
 	f.registerSizes(c)
@@ -109,15 +110,15 @@ func (f *reduceFlags) checkEmit() error {
 // from the map; what needs all sizes refuses that. Unknown parameters and sizes that are not
 // integers are usage errors, faults of the program and sizes that it excludes name file, line and
 // column.
-func (f *reduceFlags) openProgram(path string) (*reduction.Program, map[string]int64, error) {
-	file, err := os.Open(path)
+func (f *reduceFlags) openProgram(ctx context.Context, path string) (*reduction.Program, map[string]int64, error) {
+	file, err := dataset.OpenPath(ctx, path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w; check the path", err)
+		return nil, nil, ended(ctx, path, fmt.Errorf("%w; check the path", err))
 	}
 	defer file.Close()
 	source, err := reduction.ReadSource(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w; check the path", err)
+		return nil, nil, ended(ctx, path, fmt.Errorf("%w; check the path", err))
 	}
 	p, err := reduction.Parse(source)
 	if err != nil {
@@ -172,8 +173,8 @@ type reduceStatement struct {
 // reduceShow prints the degree of each statement and of the program, the monomials of its
 // parameters that its points grow with, and how many points there are at the given sizes if all
 // of these are known. Nothing is computed.
-func (a *app) reduceShow(f *reduceFlags, path string) error {
-	p, sizes, err := f.openProgram(path)
+func (a *app) reduceShow(ctx context.Context, f *reduceFlags, path string) error {
+	p, sizes, err := f.openProgram(ctx, path)
 	if err == nil {
 		err = f.checkEmit()
 	}
@@ -277,14 +278,14 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 			}
 		}
 	}
-	p, sizes, err := f.openProgram(path)
+	p, sizes, err := f.openProgram(ctx, path)
 	if err != nil {
 		return err
 	}
 	if err := a.spareInputs(ctx, f, path, p); err != nil {
 		return err
 	}
-	inputs, err := f.inputs(p, sizes)
+	inputs, err := f.inputs(ctx, p, sizes)
 	if err != nil {
 		return inProgram(path, err)
 	}
@@ -351,7 +352,7 @@ func (a *app) spareInputs(ctx context.Context, f *reduceFlags, path string, p *r
 // the seed. An input that is made depends on the seed and its place among the program's arrays,
 // so that a file for one of them does not change the others. Numbers that are too few or too
 // many are errors that name the file.
-func (f *reduceFlags) inputs(p *reduction.Program, sizes map[string]int64) (map[string]*reduction.Tensor, error) {
+func (f *reduceFlags) inputs(ctx context.Context, p *reduction.Program, sizes map[string]int64) (map[string]*reduction.Tensor, error) {
 	data := map[string]*reduction.Tensor{}
 	if f.data != "" {
 		if _, err := os.Stat(f.data); err != nil {
@@ -361,7 +362,7 @@ func (f *reduceFlags) inputs(p *reduction.Program, sizes map[string]int64) (map[
 			if !in.Input {
 				continue
 			}
-			t, err := f.input(p, in.Name, sizes)
+			t, err := f.input(ctx, p, in.Name, sizes)
 			if err != nil {
 				return nil, err
 			}
@@ -377,19 +378,19 @@ func (f *reduceFlags) inputs(p *reduction.Program, sizes map[string]int64) (map[
 }
 
 // input reads an input from its file, or returns nil if there is none.
-func (f *reduceFlags) input(p *reduction.Program, name string, sizes map[string]int64) (*reduction.Tensor, error) {
+func (f *reduceFlags) input(ctx context.Context, p *reduction.Program, name string, sizes map[string]int64) (*reduction.Tensor, error) {
 	path := filepath.Join(f.data, name+".txt")
-	file, err := os.Open(path)
+	file, err := dataset.OpenPath(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, ended(ctx, path, err)
 	}
 	defer file.Close()
 	t, err := p.ReadTensor(file, name, sizes, f.maxMemory)
 	if err != nil {
-		return nil, fmt.Errorf("%w (%s)", err, path)
+		return nil, ended(ctx, path, fmt.Errorf("%w (%s)", err, path))
 	}
 	return t, nil
 }

@@ -22,8 +22,8 @@ func (a *app) reduceSimplifyCommand() *cobra.Command {
 step, and on each refusal with its reason. A sum whose terms do not change along a
 vector is computed from the neighbour's; an index on which an array does not depend is dropped.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.reduceSimplify(&f, args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reduceSimplify(cmd.Context(), &f, args[0])
 		},
 	}
 	f.registerSizes(c)
@@ -46,9 +46,9 @@ type simplifyReport struct {
 // reduceSimplify prints the simplified program of a file, its steps and refusals as comments, as
 // JSON or as Go, as the flags say. A program that cannot be simplified is printed as it was, which
 // is not an error; one that is wrong gives an error with file, line and column.
-func (a *app) reduceSimplify(f *reduceFlags, path string) error {
+func (a *app) reduceSimplify(ctx context.Context, f *reduceFlags, path string) error {
 	defer headroom(simplifyGC)()
-	p, sizes, err := f.openProgram(path)
+	p, sizes, err := f.openProgram(ctx, path)
 	if err == nil {
 		err = f.checkEmit()
 	}
