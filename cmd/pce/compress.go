@@ -97,7 +97,7 @@ func (a *app) code(ctx context.Context, f *codecFlags) (err error) {
 		in = file
 	}
 	var stats codec.Stats
-	err = a.output(&f.out, func(w io.Writer, _ string) (err error) {
+	err = a.output(ctx, &f.out, func(w io.Writer, _ string) (err error) {
 		if f.restore {
 			stats, err = m.Decompress(ctx, w, in)
 			return err

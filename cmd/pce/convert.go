@@ -33,7 +33,7 @@ circuit that the format cannot express is refused with the reason.`,
 				if err := a.checkOutput(cmd.Context(), &out, args[0]); err != nil {
 					return err
 				}
-				return ofKind(args[0], false, a.convertCircuit(args[0], &out))
+				return ofKind(args[0], false, a.convertCircuit(cmd.Context(), args[0], &out))
 			}
 			if !out.stdout() && !strings.HasSuffix(strings.ToLower(out.path), ".json") {
 				return usagef("%s: a forest is written to a file that ends in .json, a circuit to one that ends in .spn, .bin, .bspn or .jpc", out.path)
@@ -45,7 +45,7 @@ circuit that the format cannot express is refused with the reason.`,
 			if err != nil {
 				return ofKind(args[0], true, err)
 			}
-			err = a.output(&out, func(w io.Writer, _ string) error { return xgboost.Write(w, f) })
+			err = a.output(cmd.Context(), &out, func(w io.Writer, _ string) error { return xgboost.Write(w, f) })
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -38,7 +39,7 @@ func nativeName(path string) error {
 // convertCircuit writes a circuit in the format of the output's ending, with all digits of its
 // parameters. What the format cannot hold is refused, as is what could not be read again; what it
 // leaves out is noted.
-func (a *app) convertCircuit(in string, out *outputFlags) error {
+func (a *app) convertCircuit(ctx context.Context, in string, out *outputFlags) error {
 	m, schema, err := run.OpenCircuit(in)
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (a *app) convertCircuit(in string, out *outputFlags) error {
 		m.Names = names
 	}
 	var lost []string
-	err = a.output(out, func(w io.Writer, _ string) (err error) {
+	err = a.output(ctx, out, func(w io.Writer, _ string) (err error) {
 		var b bytes.Buffer
 		if lost, err = circuitWriter(out.path)(&b, m); err != nil {
 			return err

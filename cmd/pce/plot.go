@@ -86,7 +86,7 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 	if o.path == "-" {
 		format = "svg"
 	}
-	err := a.output(&o, func(w io.Writer, _ string) error { return curves.Write(w, format, measure, axis, runs) })
+	err := a.output(ctx, &o, func(w io.Writer, _ string) error { return curves.Write(w, format, measure, axis, runs) })
 	if err != nil || o.path == "-" {
 		return err
 	}

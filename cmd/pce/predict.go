@@ -137,7 +137,7 @@ func (a *app) predictRows(ctx context.Context, f *predictFlags) error {
 			return err
 		}
 	}
-	return a.output(&f.out, func(w io.Writer, _ string) error {
+	return a.output(ctx, &f.out, func(w io.Writer, _ string) error {
 		out := forest.NewWriter(w, m.Forest(), f.what())
 		if err := a.evaluate(ctx, f, m, marks, compute, out.Write); err != nil {
 			return err

@@ -77,9 +77,9 @@ func (f *outputFlags) rowsName(s *dataset.Schema) string {
 
 // output writes a result to a file, which appears whole or not at all, or as
 // CSV to stdout. write learns the name for the format.
-func (a *app) output(f *outputFlags, write func(w io.Writer, name string) error) error {
+func (a *app) output(ctx context.Context, f *outputFlags, write func(w io.Writer, name string) error) error {
 	if f.stdout() {
 		return write(a.stdout, "stdout.csv")
 	}
-	return atomicfile.Write(f.path, 0o644, func(w io.Writer) error { return write(w, f.path) })
+	return atomicfile.WriteContext(ctx, f.path, 0o644, func(w io.Writer) error { return write(w, f.path) })
 }

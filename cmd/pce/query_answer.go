@@ -120,7 +120,7 @@ func (a *app) answerRows(ctx context.Context, f *answerFlags, m *pce.Model, q *p
 			return take(answers)
 		})
 	}
-	err := a.output(&f.out, func(w io.Writer, name string) error {
+	err := a.output(ctx, &f.out, func(w io.Writer, name string) error {
 		count := -1
 		if strings.EqualFold(filepath.Ext(name), ".npy") { // which begins with the number of its rows
 			var kept [][]float64

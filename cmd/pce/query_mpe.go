@@ -81,7 +81,7 @@ func (a *app) completeRows(ctx context.Context, f *mpeFlags, m *pce.Model) error
 	}
 	var gaps run.Gaps
 	rest := run.NewUnfilled(m.Graph(), f.how.Of)
-	err = a.output(&f.out, func(w io.Writer, name string) error {
+	err = a.output(ctx, &f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, 1, given.Rows())
 		if err != nil {
 			return err

@@ -77,7 +77,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 		}
 	}
 	rest := run.NewUnfilled(m.Graph(), nil)
-	err := a.output(&f.out, func(w io.Writer, name string) error {
+	err := a.output(ctx, &f.out, func(w io.Writer, name string) error {
 		rows, err := newCompletionWriter(&f.out, w, name, schema, given, f.n, total)
 		if err != nil {
 			return err

@@ -306,7 +306,7 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 		}
 	}
 	if f.out != "" {
-		if err := a.writeOutputs(p, o, f); err != nil {
+		if err := a.writeOutputs(ctx, p, o, f); err != nil {
 			return err
 		}
 	}
@@ -396,13 +396,13 @@ func (f *reduceFlags) input(ctx context.Context, p *reduction.Program, name stri
 }
 
 // writeOutputs writes a file for each output.
-func (a *app) writeOutputs(p *reduction.Program, o *reduction.Outcome, f *reduceFlags) error {
+func (a *app) writeOutputs(ctx context.Context, p *reduction.Program, o *reduction.Outcome, f *reduceFlags) error {
 	if err := os.MkdirAll(f.out, 0o777); err != nil {
 		return fmt.Errorf("%w; --out is the folder of the outputs", err)
 	}
 	for _, name := range p.Outputs {
 		path := filepath.Join(f.out, name+".txt")
-		err := atomicfile.Write(path, 0o666, func(w io.Writer) error {
+		err := atomicfile.WriteContext(ctx, path, 0o666, func(w io.Writer) error {
 			_, err := o.Outputs[name].WriteTo(w)
 			return err
 		})

@@ -88,7 +88,7 @@ func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outp
 	if path == "-" {
 		return r.Write(a.stdout)
 	}
-	if err := atomicfile.Write(path, 0o644, r.Write); err != nil {
+	if err := atomicfile.WriteContext(ctx, path, 0o644, r.Write); err != nil {
 		return err
 	}
 	if asJSON {

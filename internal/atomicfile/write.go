@@ -21,6 +21,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,20 +49,25 @@ type file interface {
 // buffered and valid until fill returns; perm applies to a new file, before the
 // umask, and an existing file keeps its permissions.
 func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
-	return write(path, perm, fill, createTemp)
+	return write(context.Background(), path, perm, fill, createTemp)
+}
+
+// WriteContext is Write where path may be a pipe: waiting for a reader to open it, or to take what is written, ends with ctx.
+func WriteContext(ctx context.Context, path string, perm fs.FileMode, fill func(io.Writer) error) error {
+	return write(ctx, path, perm, fill, createTemp)
 }
 
 // write is Write with a way to create the temporary. The file is written aside, synced, renamed
 // to path and the directory synced, so path has the old content or the new one at every moment.
 // A link is followed, permissions of an old file are kept, and a device is written directly.
 // After an error nothing is left but a temporary that could not be removed.
-func write(path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
+func write(ctx context.Context, path string, perm fs.FileMode, fill func(io.Writer) error, create func(string, fs.FileMode) (file, error)) (err error) {
 	info, err := os.Stat(path) // before links are followed: /dev/stdout and /dev/fd/63 of a pipe lead to names that no folder has
 	switch {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("atomicfile: %s: %w; name a file in it", path, syscall.EISDIR)
 	case err == nil && !info.Mode().IsRegular():
-		return writeDevice(path, fill)
+		return writeDevice(ctx, path, fill)
 	case err == nil:
 		perm = info.Mode().Perm()
 	}
@@ -154,21 +160,6 @@ func SyncDir(dir string) error {
 		err = nil // some network file systems sync no directories
 	}
 	return errors.Join(err, d.Close())
-}
-
-func writeDevice(path string, fill func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return failed("open", path, err)
-	}
-	if err := fillFile(f, path, fill); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return failed("close", path, err)
-	}
-	return nil
 }
 
 func fillFile(f io.Writer, path string, fill func(io.Writer) error) error {

@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func say(text string) func(io.Writer) error {
@@ -104,7 +106,7 @@ func TestDiskFullKeepsTheOldFile(t *testing.T) {
 				if err := Write(path, 0o644, say("old")); err != nil {
 					t.Fatal(err)
 				}
-				err := write(path, 0o644, say(strings.Repeat("x", size)), func(name string, perm fs.FileMode) (file, error) {
+				err := write(t.Context(), path, 0o644, say(strings.Repeat("x", size)), func(name string, perm fs.FileMode) (file, error) {
 					f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 					return faulty{f, at}, err
 				})
@@ -181,6 +183,35 @@ func TestPipesAreWrittenDirectly(t *testing.T) {
 	boom := errors.New("boom")
 	if err := Write(path, 0o644, func(io.Writer) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("error is %v, want boom", err)
+	}
+}
+
+// TestPipesEnd: writing to a pipe that has no reader, or one that reads nothing, ends with the context.
+func TestPipesEnd(t *testing.T) {
+	for _, readers := range []int{0, 1} {
+		path := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if readers == 1 {
+			r, err := os.OpenFile(path, os.O_RDWR, 0) // does not wait for a writer
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel) // mostly enough for it to wait
+		written := make(chan error, 1)
+		go func() { written <- WriteContext(ctx, path, 0o644, say(strings.Repeat("x", 1<<20))) }()
+		select {
+		case err := <-written:
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%d readers: error is %v, want that of the context, with the path", readers, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%d readers: it waits", readers)
+		}
 	}
 }
 
