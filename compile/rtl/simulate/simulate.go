@@ -151,14 +151,15 @@ func Words(path string) (words []uint64, err error) {
 	return words, lines.Err()
 }
 
-// leave is how long a command that was killed is waited for: programs that it has started, as verilator starts a compiler, are not
-// killed with it and may keep its output open for minutes.
+// leave is how long a command that was killed is waited for: programs that it has started, as verilator starts a compiler, keep its
+// output open, and where systems have no groups of processes they are not killed with it.
 const leave = time.Second
 
 // Command runs a command and returns what it printed. An error has its first line.
 func Command(ctx context.Context, command []string) (string, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.WaitDelay = leave
+	killGroup(c)
 	out, err := c.CombinedOutput()
 	if errors.Is(err, exec.ErrWaitDelay) { // the command ended well, only something that it has started did not
 		err = nil
