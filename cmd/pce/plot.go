@@ -77,8 +77,14 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 			a.tell("note: %s: %v", path, err)
 		}
 		name := names[i]
-		if measure == curves.LogLikelihood && isDiscriminative(dir) {
-			name += " (objective of train.discriminative)"
+		if measure == curves.LogLikelihood {
+			discriminative, err := isDiscriminative(dir)
+			if err != nil {
+				a.tell("note: what the curves of %s are of is unknown: %v", dir, err)
+			}
+			if discriminative {
+				name += " (objective of train.discriminative)"
+			}
 		}
 		runs = append(runs, curves.Run{Name: name, Epochs: epochs})
 	}

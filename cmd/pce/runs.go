@@ -115,16 +115,28 @@ func readRun(dir string) runEntry {
 		r.Epochs, r.ValidLL = e.Epoch, e.ValidLL
 		r.TrainSeconds += e.Seconds
 	}
-	if isDiscriminative(dir) {
-		r.Objective = "the objective of train.discriminative"
+	discriminative, err := isDiscriminative(dir)
+	if err != nil && r.Problem == "" {
+		r.Problem = oneLine(err.Error())
+	}
+	if discriminative {
+		r.Objective = discriminativeObjective
 	}
 	return r
 }
 
+// discriminativeObjective is what log-likelihoods of a discriminative run are of, where no result says it with the names of columns.
+const discriminativeObjective = "the objective of train.discriminative"
+
 // isDiscriminative reports whether the config of a run has train.discriminative, so that its log-likelihoods are of that objective.
-func isDiscriminative(dir string) bool {
-	cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}})
-	return err == nil && cfg.Train.Discriminative > 0
+// A directory without a config, such as one of metrics alone, has not; of one that cannot be read the error says why it is unknown.
+func isDiscriminative(dir string) (bool, error) {
+	path := filepath.Join(dir, run.ConfigFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	cfg, _, err := configs.Load(configs.Options{Files: []string{path}})
+	return err == nil && cfg.Train.Discriminative > 0, err
 }
 
 // runsTable lists runs for people, one line for each and none longer than columns. Names that

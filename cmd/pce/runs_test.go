@@ -376,6 +376,17 @@ func TestPlot(t *testing.T) {
 			t.Errorf("%s of a discriminative run is called that of its objective: %v, want %v", measure, got, want)
 		}
 	}
+	if err := os.WriteFile("x/a/config.yaml", []byte("train: {discriminativ: 0.5}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var svg, notes bytes.Buffer
+	if code := Run(t.Context(), []string{"plot", "x/a", "--out", "-"}, nil, nil, &svg, &notes); code != 0 || !strings.Contains(notes.String(), "note: what the curves of x/a are of is unknown: ") ||
+		!strings.Contains(notes.String(), "x/a/config.yaml:1") {
+		t.Errorf("plot of a run whose config cannot be read: exit %d, %s", code, &notes)
+	}
+	if list, _, err := listRuns("x/a"); err != nil || len(list) != 1 || !strings.Contains(list[0].Problem, "x/a/config.yaml:1") {
+		t.Errorf("a run whose config cannot be read is listed as %+v, error %v", list, err)
+	}
 	refused(t, exitUsage, "both.svg exists", "plot", "x/a", "--out", "both.svg")
 	refused(t, exitUsage, `format "pdf"`, "plot", "x/a", "--out", "c.pdf")
 	refused(t, exitUsage, `measure "x"`, "plot", "x/a", "--of", "x", "--out", "c.png")
