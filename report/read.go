@@ -19,13 +19,14 @@ import (
 
 // Run is what the directory of a run says. Parts that are missing are nil.
 type Run struct {
-	Name    string
-	Epochs  []Epoch
-	Result  *Result
-	Config  string // the text of config.yaml
-	Info    *run.Info
-	Samples *Samples
-	Missing []string // a line for each part that is not there, and why
+	Name      string
+	Epochs    []Epoch
+	Result    *Result
+	Objective string // what log-likelihoods are of, of a discriminative run; Read takes it from the result
+	Config    string // the text of config.yaml
+	Info      *run.Info
+	Samples   *Samples
+	Missing   []string // a line for each part that is not there, and why
 }
 
 // Epoch is a line of metrics.jsonl. A log-likelihood that is unknown or infinite is nil.
@@ -118,6 +119,9 @@ func Read(ctx context.Context, dir string, on pce.Options) (*Run, error) {
 	r.note("The curves", run.MetricsFile, err)
 	r.Result, err = ReadResult(filepath.Join(dir, run.ResultFile))
 	r.note("The results", run.ResultFile, err)
+	if r.Result != nil {
+		r.Objective = r.Result.Objective
+	}
 	if r.Result != nil && r.Result.Before(dir, r.Epochs) {
 		r.Missing = append(r.Missing, fmt.Sprintf("The results and the model are those after %s: the run was resumed, and is not done.", plural(int64(r.Result.Epochs), "epoch")))
 	}

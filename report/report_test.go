@@ -46,6 +46,8 @@ func TestDamaged(t *testing.T) {
 		{"changed", run.ConfigFile, "epochs: 4\n# history: after 2 epochs and 8 steps: train.epochs: 2, now 4\n", "", []string{"what was otherwise before, so <code>pce train --config</code> with it may make another run."}, []string{"makes the same run"}},
 		{"no metrics", run.MetricsFile, "", "The curves: the run has no metrics.jsonl (yet).", []string{"<h2>Results", "<h2>Settings"}, []string{"<svg"}},
 		{"no epoch", run.MetricsFile, "\n", "line 1: unexpected end of JSON input", nil, []string{"<svg"}},
+		{"discriminative", run.ResultFile, strings.Replace(result, `"nodes"`, `"objective":"log p(c)","nodes"`, 1), "", []string{"<dt>test objective</dt>", "<h3>Objective</h3>",
+			"The objective is the mean over rows of log p(c), in nats.", "Mean objective of training"}, []string{"og-likelihood"}},
 		{"running means", "", "", "", []string{"Of training rows these are running means"}, nil},
 		{"cut line", run.MetricsFile, metrics[:len(metrics)-20], "line 2: unexpected end of JSON input; the lines before it are shown.", []string{"<svg", "−3.5000"}, nil},
 		{"another type", run.MetricsFile, `{"epoch":"x"}`, "line 1: json: cannot unmarshal string", nil, []string{"<svg"}},

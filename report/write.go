@@ -67,11 +67,11 @@ const enlarged = 600
 // it. What the run lacks is left out, and named at the top.
 func (r *Run) Write(w io.Writer) error {
 	c := &content{
-		Name: r.Name, Subtitle: r.subtitle(), Missing: r.Missing, Results: r.results(), Config: r.Config, Changed: strings.Contains(r.Config, run.HistoryMark),
+		Name: r.Name, Subtitle: r.subtitle(), Missing: r.Missing, Results: r.results(), Objective: r.Objective, Config: r.Config, Changed: strings.Contains(r.Config, run.HistoryMark),
 		Versions: []string{"Report by " + run.ReadVersion().String() + "."},
 	}
 	if r.Result != nil {
-		c.Warnings, c.Objective = r.Result.Warnings, r.Result.Objective
+		c.Warnings = r.Result.Warnings
 		c.Versions = append([]string{"Trained by " + r.Result.Version.String() + "."}, c.Versions...)
 	}
 	c.curves(r.Epochs)
@@ -111,11 +111,15 @@ func (r *Run) results() (list []entry) {
 	if res == nil {
 		return nil
 	}
+	of := "log-likelihood"
+	if r.Objective != "" {
+		of = "objective"
+	}
 	for _, ll := range []struct {
 		name  string
 		value *float64
 	}{
-		{"test log-likelihood", res.TestLL}, {"valid log-likelihood", res.ValidLL}, {"train log-likelihood", res.TrainLL},
+		{"test " + of, res.TestLL}, {"valid " + of, res.ValidLL}, {"train " + of, res.TrainLL},
 		{"test bits per dimension", res.TestBPD}, {"test perplexity", res.TestPerplexity},
 	} {
 		if ll.value != nil {
@@ -149,7 +153,11 @@ func (c *content) curves(epochs []Epoch) {
 		c.Epochs = append(c.Epochs, epochEntry{fmt.Sprint(e.Epoch), orDash(e.TrainLL), orDash(e.ValidLL), grouped(fmt.Sprintf("%.0f", e.SamplesPerSecond))})
 	}
 	c.EpochCount = plural(int64(len(epochs)), "epoch")
-	c.LL = chart("Mean log-likelihood of training and validation rows, by epoch", "nats per row", []series{train, valid})
+	of := "log-likelihood"
+	if c.Objective != "" {
+		of = "objective"
+	}
+	c.LL = chart("Mean "+of+" of training and validation rows, by epoch", "nats per row", []series{train, valid})
 	c.Rate = chart("Rows trained per second, by epoch", "rows per second", []series{rate})
 }
 

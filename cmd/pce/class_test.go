@@ -79,8 +79,19 @@ func TestDiscriminativeTraining(t *testing.T) {
 		t.Errorf("the end of training says %s", text)
 	}
 	plain(t, "report", "class")
-	if page := readFile(t, "class", "report.html"); !bytes.Contains(page, []byte("means over rows of log p(&#34;parity&#34; given the others), in nats")) {
-		t.Error("the report does not say what its log-likelihoods are of")
+	page := readFile(t, "class", "report.html")
+	if !bytes.Contains(page, []byte("The objective is the mean over rows of log p(&#34;parity&#34; given the others), in nats")) {
+		t.Error("the report does not say what its objective is")
+	}
+	if bytes.Contains(page, []byte("og-likelihood")) {
+		t.Error("the report calls its objective a log-likelihood")
+	}
+	if err := os.Remove("class/result.json"); err != nil {
+		t.Fatal(err)
+	}
+	plain(t, "report", "class")
+	if page := readFile(t, "class", "report.html"); !bytes.Contains(page, []byte("Of the objective of train.discriminative.")) || bytes.Contains(page, []byte("og-likelihood")) {
+		t.Error("the report of a run that is not done calls its objective a log-likelihood")
 	}
 	if !(after > 0.95 && before < 0.8) {
 		t.Errorf("%.3f of the rows classified rightly, and %.3f after training for the class", before, after)

@@ -80,6 +80,11 @@ func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outp
 	if err != nil {
 		return err
 	}
+	if r.Objective == "" { // of a config that cannot be read the report says so
+		if discriminative, _ := isDiscriminative(dir); discriminative {
+			r.Objective = discriminativeObjective
+		}
+	}
 	for _, line := range r.Missing {
 		if _, err := io.WriteString(a.stderr, line+"\n"); err != nil {
 			return err

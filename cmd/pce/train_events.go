@@ -18,6 +18,7 @@ import (
 type events struct {
 	dir string
 	run string // its directory
+	of  string // what its figures are: log-likelihood, or objective of a discriminative run
 	log *slog.Logger
 	w   *tensorboard.Writer // nil: not yet, or not any more
 
@@ -29,7 +30,10 @@ func newEvents(dir string, o *run.TrainOptions, log *slog.Logger) (*events, erro
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: --tensorboard: %w", errUsage, err)
 	}
-	e := &events{dir: dir, run: o.Dir, log: log, again: o.Resume}
+	e := &events{dir: dir, run: o.Dir, of: "log-likelihood", log: log, again: o.Resume}
+	if o.Discriminative > 0 {
+		e.of = "objective"
+	}
 	onStage, onEpoch := o.OnStage, o.EM.OnEpoch
 	o.OnStage = func(s run.Stage) {
 		onStage(s)
@@ -76,8 +80,8 @@ func (e *events) epoch(m em.Metrics) {
 		return
 	}
 	e.check(e.w.Scalars(m.Step,
-		tensorboard.Scalar{Tag: "log-likelihood/training", Value: m.TrainLL},
-		tensorboard.Scalar{Tag: "log-likelihood/validation", Value: m.ValidLL},
+		tensorboard.Scalar{Tag: e.of + "/training", Value: m.TrainLL},
+		tensorboard.Scalar{Tag: e.of + "/validation", Value: m.ValidLL},
 		tensorboard.Scalar{Tag: "training/step size", Value: m.StepSize},
 		tensorboard.Scalar{Tag: "training/rows per second", Value: m.SamplesPerSecond},
 		tensorboard.Scalar{Tag: "training/seconds of the epoch", Value: m.Seconds},

@@ -69,6 +69,20 @@ func TestTensorBoardCut(t *testing.T) {
 	}
 }
 
+// TestTensorBoardObjective: the curves of a discriminative run have the name of what they are.
+func TestTensorBoardObjective(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("rows.csv", []byte("a,b\n0,0\n1,1\n0,1\n1,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runJSON(t, "train", "--out", "run", "--tensorboard", "events", "--config", "preset:hclt", "--set", "data.train=rows.csv", "--set", "data.valid=", "--set", "data.test=",
+		"--set", "device=cpu", "--set", "model.class=b", "--set", "model.latents=2", "--set", "train.samples=0", "--set", "train.epochs=1", "--set", "train.discriminative=1")
+	text := readFile(t, eventFiles(t)[0])
+	if !bytes.Contains(text, []byte("objective/training")) || bytes.Contains(text, []byte("log-likelihood/")) {
+		t.Errorf("the tags are of another measure: %q", text)
+	}
+}
+
 func eventFiles(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("events/events.out.tfevents.*")
