@@ -51,6 +51,7 @@ func TestDamaged(t *testing.T) {
 		{"running means", "", "", "", []string{"Of training rows these are running means"}, nil},
 		{"cut line", run.MetricsFile, metrics[:len(metrics)-20], "line 2: unexpected end of JSON input; the lines before it are shown.", []string{"<svg", "−3.5000"}, nil},
 		{"another type", run.MetricsFile, `{"epoch":"x"}`, "line 1: json: cannot unmarshal string", nil, []string{"<svg"}},
+		{"slow", run.MetricsFile, `{"epoch":1,"train_ll":-3,"samples_per_second":0.25}`, "", []string{"<td>0.25</td>", "<dd>12\u202f346</dd>"}, nil},
 		{"only infinite", run.MetricsFile, `{"epoch":1,"samples_per_second":5}`, "", []string{"<h2>Results"}, []string{`class="line train"`}},
 		{"endless line", run.MetricsFile, strings.Repeat(" ", maxText+1), "token too long", nil, []string{"<svg"}},
 		{"no result", run.ResultFile, "", "The results: the run has no result.json (yet).", []string{"<svg"}, []string{"<h2>Results"}},

@@ -134,7 +134,7 @@ func (r *Run) results() (list []entry) {
 		entry{"saved epoch", best},
 		entry{"steps", grouped(fmt.Sprint(res.Steps))},
 		entry{"training time", duration(res.TrainSeconds)},
-		entry{"rows per second", grouped(fmt.Sprintf("%.0f", res.PerSecond))},
+		entry{"rows per second", perSecond(res.PerSecond)},
 		entry{"compile time", duration(res.CompileSeconds)},
 		entry{"device", res.Device},
 		entry{"precision", res.Precision},
@@ -150,7 +150,7 @@ func (c *content) curves(epochs []Epoch) {
 		train.x, train.y = append(train.x, x), append(train.y, orNaN(e.TrainLL))
 		valid.x, valid.y = append(valid.x, x), append(valid.y, orNaN(e.ValidLL))
 		rate.x, rate.y = append(rate.x, x), append(rate.y, e.SamplesPerSecond)
-		c.Epochs = append(c.Epochs, epochEntry{fmt.Sprint(e.Epoch), orDash(e.TrainLL), orDash(e.ValidLL), grouped(fmt.Sprintf("%.0f", e.SamplesPerSecond))})
+		c.Epochs = append(c.Epochs, epochEntry{fmt.Sprint(e.Epoch), orDash(e.TrainLL), orDash(e.ValidLL), perSecond(e.SamplesPerSecond)})
 	}
 	c.EpochCount = plural(int64(len(epochs)), "epoch")
 	of := "log-likelihood"
@@ -247,6 +247,14 @@ func spread(counts []int) string {
 		return fmt.Sprint(lo)
 	}
 	return fmt.Sprintf("%d–%d", lo, hi)
+}
+
+// perSecond prints how many there are in a second: whole numbers, and two digits below 10, as large models have less than a row in a second.
+func perSecond(x float64) string {
+	if x < 9.95 {
+		return fmt.Sprintf("%.2g", x)
+	}
+	return grouped(fmt.Sprintf("%.0f", x))
 }
 
 // plural counts things.

@@ -28,7 +28,7 @@ func figures(s *cluster.RunStatus) string {
 		}
 	}
 	if s.RowsPerSecond != nil {
-		list = append(list, fmt.Sprintf("%.0f rows/s", *s.RowsPerSecond))
+		list = append(list, rate(*s.RowsPerSecond)+" rows/s")
 	}
 	if s.SecondsLeft != nil && s.State == job.StateRunning {
 		list = append(list, seconds(*s.SecondsLeft)+" left")

@@ -307,7 +307,7 @@ func (p *progress) step(s em.Progress) {
 		if p.limit > 0 {
 			left = min(left, took.Seconds()/float64(p.steps)*float64(p.limit-p.train.ResumedSteps-p.steps-1))
 		}
-		rest = append(rest, count(int64(float64(p.rows)/took.Seconds()))+" rows/s",
+		rest = append(rest, rate(float64(p.rows)/took.Seconds())+" rows/s",
 			span(time.Duration(min(max(0, left), 1e9)*float64(time.Second)))+" left")
 	}
 	p.draw(barLine(s, rest, p.columns()-1))
@@ -344,7 +344,7 @@ func (p *progress) epoch(m em.Metrics) {
 		if !math.IsNaN(m.ValidLL) {
 			ll, of = m.ValidLL, "validation"
 		}
-		p.say("epoch", fmt.Sprintf("%d/%d, %s %s, %s rows/s", m.Epoch, p.train.Epochs, of, p.measure(ll), count(int64(m.SamplesPerSecond))))
+		p.say("epoch", fmt.Sprintf("%d/%d, %s %s, %s rows/s", m.Epoch, p.train.Epochs, of, p.measure(ll), rate(m.SamplesPerSecond)))
 	}
 }
 

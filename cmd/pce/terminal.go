@@ -135,6 +135,15 @@ func count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// rate writes how many there are in a second: whole numbers as count does, and two digits below 10, as large models have less than
+// a row in a second.
+func rate(x float64) string {
+	if x < 9.95 {
+		return strconv.FormatFloat(x, 'g', 2, 64)
+	}
+	return count(int64(x + 0.5))
+}
+
 // figure writes a number with at most six digits, and four after the point.
 func figure(x float64) string {
 	if a := math.Abs(x); a >= 999999.5 || math.IsNaN(x) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
@@ -106,6 +108,29 @@ func TestBestStart(t *testing.T) {
 		p.stage(run.Stage{Name: run.StageTrain, Variables: 1, Done: true, ValidLL: kept})
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%v was kept: %q, want %q", kept, &b, want)
+		}
+	}
+}
+
+// TestRates: a rate below one row in a second is not 0, in the lines of epochs, at the end of training and in the figures of a cluster.
+func TestRates(t *testing.T) {
+	var b bytes.Buffer
+	p := &progress{w: &b, people: true, columns: func() int { return 100 }, best: math.NaN()}
+	p.epoch(em.Metrics{Epoch: 1, TrainLL: -3, ValidLL: math.NaN(), SamplesPerSecond: 0.25})
+	a := &app{stdout: &b}
+	if err := a.printResult(&configs.Config{}, &run.Result{SamplesPerSecond: 9.96}); err != nil {
+		t.Fatal(err)
+	}
+	slow := 0.5
+	b.WriteString(figures(&cluster.RunStatus{RowsPerSecond: &slow}))
+	for _, want := range []string{" 0.25 rows/s", " 10 rows/s", "0.5 rows/s"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in %s", want, &b)
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 0.004: "0.004", 9.94: "9.9", 9.96: "10", 1234567: "1.23M"} {
+		if got := rate(x); got != want {
+			t.Errorf("rate %v: %s, want %s", x, got, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (a *app) printResult(cfg *configs.Config, r *run.Result) error {
 		line("ll are of", "%s", r.Objective)
 	}
 	line("epoch", "%d of %d", r.BestEpoch, r.Epochs)
-	line("trained", "%s in %s, %s rows/s on %s (%s)", plural(r.Steps, "step"), span(time.Duration(r.TrainSeconds*float64(time.Second))), count(int64(r.SamplesPerSecond)), r.Device, r.PrecisionUsed)
+	line("trained", "%s in %s, %s rows/s on %s (%s)", plural(r.Steps, "step"), span(time.Duration(r.TrainSeconds*float64(time.Second))), rate(r.SamplesPerSecond), r.Device, r.PrecisionUsed)
 	line("recomputed", "%s in log space", plural(r.Recomputed, "tile"))
 	line("written", "%s", r.Out)
 	for _, f := range []struct{ label, name string }{{"model", run.ModelFile}, {"figures", run.ResultFile}, {"samples", run.SamplesFile}, {"samples", run.TextSamplesFile}} {
