@@ -328,13 +328,18 @@ func (c *call) inputNames() []string {
 }
 
 // fewer is what to do about a request that asks for too much. Of a query that sees each row several times, rows
-// are as many as a parameter says also where the request has one row, or none.
+// are as many as a parameter says also where the request has one row, or none. One row of another query cannot be fewer; its
+// parameters may make it less work.
 func (c *call) fewer() string {
 	switch {
 	case c.repeat > 1 && c.rows > 1:
 		return "send fewer rows, or a smaller " + c.query.Repeat
 	case c.repeat > 1:
 		return "send a smaller " + c.query.Repeat
+	case c.rows == 1 && c.query.Plan != nil:
+		return "one row alone has more; choose other parameters, or ask without a server"
+	case c.rows == 1:
+		return "one row alone has more; ask without a server"
 	}
 	return "send fewer rows"
 }
