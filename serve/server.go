@@ -141,7 +141,7 @@ func (s *Server) reserve(bytes, own int64) error {
 // control loads or unloads a model at a request's wish, where that is allowed.
 func (s *Server) control(ctx context.Context, name string, load bool) error {
 	if !s.opts.ModelControl {
-		return fail(ErrForbidden, "this server does not load and unload models by request; start it with model control")
+		return fail(ErrForbidden, "this server does not load and unload models by request; start it with --model-control")
 	}
 	if !load {
 		return s.models.unload(name)
