@@ -58,6 +58,7 @@ func TestCheckForest(t *testing.T) {
 		{"line 1 has 2 numbers; want the 1 raw scores", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("two.csv", "0,1\n")}},
 		{"\"x\" is not a number", 3, []string{"check", model, "--data", rows, "--set", "data.header=no", "--expected", file("word.csv", "x\n")}},
 		{"are for circuits, leave them out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
+		{model + ": --schedule auto is for predict", 2, []string{"check", model, "--data", rows, "--schedule", "auto"}},
 		{"no --data", 2, []string{"check", model}},
 		{"empty.csv has no rows", 2, []string{"check", model, "--data", file("empty.csv", "a,b\n")}},
 		{"gpuDimension is for cards", 2, []string{"check", model, "--data", rows, "--schedule", "preset:paper-trees"}},

@@ -181,6 +181,7 @@ func asFlags(err error) string {
 			text = strings.ReplaceAll(text, "with "+f.option, "with "+f.flag)
 		}
 	}
+	text = strings.ReplaceAll(text, ": pce: ", ": ")                       // of a usage error behind the name of a file
 	if rest, ok := strings.CutSuffix(text, context.Canceled.Error()); ok { // by a signal, of which users know
 		text = rest + "interrupted"
 	}
