@@ -70,7 +70,7 @@ func TestForestCircuit(t *testing.T) {
 		{exitUsage, "has no rows", []string{"--data", write("empty.csv", "a,b\n"), "--out", out, "--force"}},
 		{exitUsage, "--smoothing -1: want a number above 0", []string{"--data", data, "--out", out, "--force", "--smoothing", "-1"}},
 		{exitUsage, "at most 3.4e38", []string{"--data", data, "--out", out, "--force", "--smoothing", "1e39"}},
-		{exitData, "row 1: +Inf", []string{"--data", write("large.csv", "a,b\n1e39,2\n"), "--out", out, "--force"}},
+		{exitData, "row 1, \"a\": +Inf; want a number that float32 holds", []string{"--data", write("large.csv", "a,b\n1e39,2\n"), "--out", out, "--force"}},
 	} {
 		refused(t, tc.code, tc.want, append([]string{"forest", "circuit", forest}, tc.args...)...)
 	}

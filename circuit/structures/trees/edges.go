@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/pce-engine/pce/forest"
 )
@@ -71,7 +72,11 @@ func edges(f *forest.Forest, rows []float64) ([][]float64, error) {
 	for i, x := range rows {
 		k := i % f.Features
 		if math.Abs(x) > math.MaxFloat32 {
-			return nil, fmt.Errorf("%w: row %d: %v; want a finite number", ErrTrees, i/f.Features+1, x)
+			name := fmt.Sprintf("column %d", k+1)
+			if f.Names != nil && f.Names[k] != "" {
+				name = strconv.Quote(f.Names[k])
+			}
+			return nil, fmt.Errorf("%w: row %d, %s: %v; want a number that float32 holds, at most 3.4e38", ErrTrees, i/f.Features+1, name, x)
 		}
 		if !math.IsNaN(x) {
 			least[k], largest[k] = min(least[k], x), max(largest[k], x)
