@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -110,7 +111,11 @@ func (a *app) tellResized(f *resizeFlags, r *run.Resized, err error) error {
 		return a.printJSON(r)
 	}
 	if r.Flow != nil {
-		if err := a.tell("kept %.4g %% of the flow of %d rows", 100**r.Flow, r.Rows); err != nil {
+		kept := fmt.Sprintf("%.4g", 100**r.Flow)
+		if kept == "100" && *r.Flow < 1 { // which would say that nothing was left out
+			kept = "over 99.99"
+		}
+		if err := a.tell("kept %s %% of the flow of %d rows", kept, r.Rows); err != nil {
 			return err
 		}
 	}

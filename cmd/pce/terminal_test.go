@@ -135,6 +135,16 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestKept: a circuit of which little was left out is not said to be kept whole.
+func TestKept(t *testing.T) {
+	for flow, want := range map[float64]string{1: "kept 100 % of", 0.999999: "kept over 99.99 % of", 0.9999: "kept 99.99 % of", 0.5: "kept 50 % of"} {
+		var b bytes.Buffer
+		if err := (&app{stderr: &b}).tellResized(&resizeFlags{}, &run.Resized{Flow: &flow, Rows: 2}, nil); err != nil || !strings.HasPrefix(b.String(), want) {
+			t.Errorf("a flow of %v: %s, error %v; want %q", flow, &b, err, want)
+		}
+	}
+}
+
 // TestErase wants a line that a narrower window shows on three lines to be removed.
 func TestErase(t *testing.T) {
 	var b bytes.Buffer
