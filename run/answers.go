@@ -23,7 +23,11 @@ func (u *Unanswered) Add(answers []float64) {
 // Notes says which answers to a query of a circuit have no number, a sentence for each reason.
 func (u Unanswered) Notes(q *Query, g *circuit.Graph) (notes []string) {
 	if u > 0 {
-		notes = append(notes, fmt.Sprintf("%d rows are impossible under the model; their answers are NaN", u))
+		is := "rows are impossible under the model; their answers are NaN"
+		if u == 1 {
+			is = "row is impossible under the model; its answers are NaN"
+		}
+		notes = append(notes, fmt.Sprintf("%d %s", u, is))
 	}
 	if q.Kind == QueryMoments && slices.Contains(circuit.RootDomains(g), -1) {
 		notes = append(notes, "the answers for columns that no leaf reads are NaN: the model says nothing of them")
@@ -65,10 +69,18 @@ func (u *Unfilled) Add(b *dataset.Batch) {
 // Notes says how many rows were not completed, and why, a sentence for each reason.
 func (u *Unfilled) Notes() (notes []string) {
 	if u.impossible > 0 {
-		notes = append(notes, fmt.Sprintf("%d rows keep missing cells: what they say is impossible under the model", u.impossible))
+		keep := "rows keep missing cells: what they say is impossible under the model"
+		if u.impossible == 1 {
+			keep = "row keeps missing cells: what it says is impossible under the model"
+		}
+		notes = append(notes, fmt.Sprintf("%d %s", u.impossible, keep))
 	}
 	if u.unread > 0 {
-		notes = append(notes, fmt.Sprintf("%d rows keep missing cells of columns that no leaf reads: the model says nothing of them", u.unread))
+		keep := "rows keep"
+		if u.unread == 1 {
+			keep = "row keeps"
+		}
+		notes = append(notes, fmt.Sprintf("%d %s missing cells of columns that no leaf reads: the model says nothing of them", u.unread, keep))
 	}
 	return notes
 }

@@ -269,17 +269,17 @@ func TestNotes(t *testing.T) {
 		{"loglik", appendFloats(nil, []float64{-1, nan, inf, nan}), 4, nil, []string{"2 rows are impossible under the model; their answers are NaN"}},
 		{"loglik", appendFloats(nil, []float64{-1, inf}), 2, nil, nil},
 		{"moments", appendFloats(nil, []float64{1, 1, nan, nan, nan, nan, nan, nan}), 2, []int{1}, []string{
-			"1 rows are impossible under the model; their answers are NaN",
+			"1 row is impossible under the model; its answers are NaN",
 			"the answers for columns that no leaf reads are NaN: the model says nothing of them",
 		}},
 		{"eval", appendFloats(nil, []float64{-1, inf}), 2, nil, []string{"the mean of 2 rows is -Inf, since 1 of them have probability 0"}},
 		{"sample", blocks.AppendPart(nil, block), 4, []int{1}, []string{
-			"1 rows keep missing cells: what they say is impossible under the model",
-			"1 rows keep missing cells of columns that no leaf reads: the model says nothing of them",
+			"1 row keeps missing cells: what it says is impossible under the model",
+			"1 row keeps missing cells of columns that no leaf reads: the model says nothing of them",
 		}},
 		{"mpe", completions, 4, []int{1}, []string{
-			"1 rows keep missing cells: what they say is impossible under the model",
-			"1 rows keep missing cells of columns that no leaf reads: the model says nothing of them",
+			"1 row keeps missing cells: what it says is impossible under the model",
+			"1 row keeps missing cells of columns that no leaf reads: the model says nothing of them",
 			"approximate: the best of max-product, a beam of 8, 2 improved draws and a search through 9 partial completions for each row; " +
 				"a bound allows completions that are 0.5 nats likelier in the mean and 1 at most, none in 1 of 3 rows",
 		}},

@@ -464,7 +464,7 @@ func (a *app) compareExpected(ctx context.Context, path string, want []float64) 
 		return nil, ended(ctx, path, fmt.Errorf("%w: %s: %w", dataset.ErrFormat, path, err))
 	}
 	if n != len(want) {
-		return nil, fmt.Errorf("%w: %s has %d numbers for %d rows; give a number for each", dataset.ErrFormat, path, n, len(want))
+		return nil, fmt.Errorf("%w: %s has %s for %s; give a number for each", dataset.ErrFormat, path, several(n, "number"), several(len(want), "row"))
 	}
 	return c, nil
 }

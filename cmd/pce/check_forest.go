@@ -266,7 +266,7 @@ func compareScores(ctx context.Context, path string, f *forest.Forest, scores []
 		return nil, ended(ctx, path, fmt.Errorf("%w: %s, line %d: %w", dataset.ErrFormat, path, n+1, err))
 	}
 	if n*f.Outputs != len(scores) {
-		return nil, fmt.Errorf("%w: %s has %d lines for %d rows", dataset.ErrFormat, path, n, len(scores)/f.Outputs)
+		return nil, fmt.Errorf("%w: %s has %s for %s", dataset.ErrFormat, path, several(n, "line"), several(len(scores)/f.Outputs, "row"))
 	}
 	return c, nil
 }
@@ -277,7 +277,7 @@ func (a *app) printForestCheck(r *forestCheck) error {
 	if r.Expected != nil {
 		all = append([]scoreCheck{*r.Expected}, all...)
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%d rows, %d trees, beside the plain evaluator\n", r.Rows, r.Trees); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "%s, %s, beside the plain evaluator\n", several(r.Rows, "row"), several(r.Trees, "tree")); err != nil {
 		return err
 	}
 	for _, c := range all {

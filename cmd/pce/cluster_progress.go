@@ -56,7 +56,7 @@ func howFar(s *cluster.RunStatus) string {
 	if s.Kind == kindTrain {
 		return fmt.Sprintf("epoch %d/%d, step %d", s.Epoch, s.Epochs, s.Step)
 	}
-	return fmt.Sprintf("%d rows", s.Rows)
+	return several(s.Rows, "row")
 }
 
 // progressLine says how far a run is, and its figures.

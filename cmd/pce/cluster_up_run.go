@@ -116,7 +116,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		}
 		defer os.Remove(f.urlFile)
 	}
-	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %d workers here\n", to.coordinator.URLs, len(to.workers)); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %s here\n", to.coordinator.URLs, several(len(to.workers), "worker")); err != nil {
 		return err
 	}
 	taker := &job.Taker{Bus: bus, Log: log, ID: id, Run: runner.Do, Code: stateCode, Over: runner.Forget}

@@ -142,13 +142,14 @@ func (a *app) compileRTL(f *compileFlags, model string) error {
 
 func (a *app) printRTL(r *rtl.Report, dir string) error {
 	percent := func(n, of int) string { return fmt.Sprintf("%.1f %% of %s", 100*float64(n)/float64(of), r.Device) }
-	_, err := fmt.Fprintf(a.stdout, `operators  %d multipliers, %d adders, %d selections, %d tables
-depth      %d cycles, one row per cycle
-row        %d bits, %d bytes
+	_, err := fmt.Fprintf(a.stdout, `operators  %s, %s, %s, %s
+depth      %s, one row per cycle
+row        %s, %s
 estimate   %d DSP (%s), %d LUT (%s)
-cycles     %d for %d rows
+cycles     %d for %s
 written    %s: %s, report.json
-`, r.Multipliers, r.Adders, r.Selections, r.Tables, r.Depth, r.RowBits, r.RowBytes,
-		r.DSP, percent(r.DSP, r.DeviceDSP), r.LUT, percent(r.LUT, r.DeviceLUT), r.Cycles, r.Rows, dir, strings.Join(verilog.Names(), ", "))
+`, several(r.Multipliers, "multiplier"), several(r.Adders, "adder"), several(r.Selections, "selection"), several(r.Tables, "table"),
+		several(r.Depth, "cycle"), several(r.RowBits, "bit"), several(r.RowBytes, "byte"),
+		r.DSP, percent(r.DSP, r.DeviceDSP), r.LUT, percent(r.LUT, r.DeviceLUT), r.Cycles, several(r.Rows, "row"), dir, strings.Join(verilog.Names(), ", "))
 	return err
 }

@@ -179,6 +179,6 @@ func (a *app) reportCode(f *codecFlags, s *codec.Stats) error {
 	if f.restore {
 		from, to = to, from
 	}
-	_, err := fmt.Fprintf(a.stderr, "%d rows, %d bytes to %d\n", s.Rows, from, to)
+	_, err := fmt.Fprintf(a.stderr, "%s, %s to %d\n", several(s.Rows, "row"), several(from, "byte"), to)
 	return err
 }

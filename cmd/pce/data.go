@@ -207,7 +207,7 @@ const shownColumns = 20
 // are; JSON has all.
 func (s *dataStats) print(a *app) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d rows, %d variables, %d missing cells", s.Rows, s.Variables, s.MissingCells)
+	fmt.Fprintf(&b, "%s, %s, %s", several(s.Rows, "row"), several(s.Variables, "variable"), several(s.MissingCells, "missing cell"))
 	if s.Image != nil {
 		fmt.Fprintf(&b, ", images %d×%d×%d", s.Image[0], s.Image[1], s.Image[2])
 	}

@@ -197,7 +197,7 @@ func (a *app) printTuning(r *forestTuning) error {
 			tried++
 		}
 	}
-	text := fmt.Sprintf("choice     %.4g rows per second in calls of %d, %s, %d threads\n", r.RowsPerSecond, r.Batch, r.Path, r.Threads)
+	text := fmt.Sprintf("choice     %.4g rows per second in calls of %d, %s, %s\n", r.RowsPerSecond, r.Batch, r.Path, several(r.Threads, "thread"))
 	text += fmt.Sprintf("searched   %d schedules, %d of them timed\n", len(r.Points), r.Timed)
 	if len(r.Finals) > 0 {
 		all := "all tried"

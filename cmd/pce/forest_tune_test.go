@@ -69,7 +69,7 @@ func TestForestTune(t *testing.T) {
 		kept = more
 	}
 	out, errs = call(0, predict...)
-	if out != scores || !strings.Contains(errs, "represent sparse") || !strings.Contains(errs, "for calls of 64 rows on 1 threads") || strings.Count(errs, "\n") != 1 {
+	if out != scores || !strings.Contains(errs, "represent sparse") || !strings.Contains(errs, "for calls of 64 rows on 1 thread ") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("with a choice: %q, %q", out, errs)
 	}
 	out, errs = call(0, append([]string{"bench", "--model", model, "--schedule", "auto", "--steps", "2", "--batch", "64", "--json"}, data...)...)

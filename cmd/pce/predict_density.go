@@ -41,7 +41,7 @@ func (a *app) expected(f *predictFlags, m, density *pce.Model) (func(ctx context
 			if err != nil {
 				return err
 			}
-			if err := a.tell("note: %d boxes in the first %d rows; the density gives each one's probability", boxes, some); err != nil {
+			if err := a.tell("note: %d boxes in the first %s; the density gives each one's probability", boxes, several(some, "row")); err != nil {
 				return err
 			}
 		}

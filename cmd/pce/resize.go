@@ -115,7 +115,7 @@ func (a *app) tellResized(f *resizeFlags, r *run.Resized, err error) error {
 		if kept == "100" && *r.Flow < 1 { // which would say that nothing was left out
 			kept = "over 99.99"
 		}
-		if err := a.tell("kept %s %% of the flow of %d rows", kept, r.Rows); err != nil {
+		if err := a.tell("kept %s %% of the flow of %s", kept, several(r.Rows, "row")); err != nil {
 			return err
 		}
 	}

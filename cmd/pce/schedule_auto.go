@@ -53,7 +53,7 @@ func (a *app) automatic(fo *forest.Forest, threads, batch int) (string, error) {
 		a.tell("note: a kept schedule is passed over: %v; pce forest tune writes it anew", err)
 	}
 	if k != nil {
-		a.tell("note: --schedule auto: %s, kept on %s for calls of %d rows on %d threads by %s", quoted(k.Schedule), k.When.Format(time.DateOnly), k.Batch, k.Threads, path)
+		a.tell("note: --schedule auto: %s, kept on %s for calls of %s on %s by %s", quoted(k.Schedule), k.When.Format(time.DateOnly), several(k.Batch, "row"), several(k.Threads, "thread"), path)
 		return k.Schedule, nil
 	}
 	text, err := pce.GuessSchedule(fo, pce.Options{Threads: threads}, batch)

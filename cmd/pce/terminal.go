@@ -186,6 +186,14 @@ func plural(n int64, thing string) string {
 	return count(n) + " " + thing
 }
 
+// several counts things with all digits: 1 row, 1234567 rows.
+func several[N int | int64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + thing
+}
+
 // printable returns a text of a file, quoted where a terminal could obey it or could not show it.
 func printable(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
