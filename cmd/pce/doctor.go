@@ -17,8 +17,8 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
-// diagnosis is what doctor finds out about the machine. Sizes are bytes; 0
-// where the system does not tell.
+// diagnosis is what doctor finds out about the machine. Sizes are bytes, and nil where the system does not tell: 0 bytes free are a full
+// disk, 0 available memory that others have filled.
 type diagnosis struct {
 	Build           run.Version `json:"build"`
 	Cores           int         `json:"cores"`
@@ -27,10 +27,9 @@ type diagnosis struct {
 	KernelPaths     []string    `json:"kernel_paths"`
 	Cards           []card      `json:"cards"`
 	NoCards         string      `json:"no_cards,omitempty"` // why there are none
-	MemoryBytes     uint64      `json:"memory_bytes"`
-	AvailableBytes  uint64      `json:"memory_available_bytes"`
-	DiskFreeBytes   uint64      `json:"disk_free_bytes"`
-	diskKnown       bool        // 0 bytes free are a full disk
+	MemoryBytes     *uint64     `json:"memory_bytes"`
+	AvailableBytes  *uint64     `json:"memory_available_bytes"`
+	DiskFreeBytes   *uint64     `json:"disk_free_bytes"`
 	Presets         []string    `json:"presets"`
 	Variables       []string    `json:"variables"`
 	ConfigVariables string      `json:"config_variables"`
@@ -85,9 +84,13 @@ func (a *app) diagnose() (diagnosis, error) {
 		Variables:       []string{},
 		ConfigVariables: "ok",
 	}
-	d.MemoryBytes, d.AvailableBytes = memory()
+	if total, available := memory(); total > 0 {
+		d.MemoryBytes, d.AvailableBytes = &total, &available
+	}
 	d.Cards, d.NoCards = cards()
-	d.DiskFreeBytes, d.diskKnown = diskFree(".")
+	if free, known := diskFree("."); known {
+		d.DiskFreeBytes = &free
+	}
 	for _, kv := range a.env {
 		if name, value, _ := strings.Cut(kv, "="); name == tokenVariable && value != "" {
 			d.Variables = append(d.Variables, name+" (set)")
@@ -142,11 +145,11 @@ func cpuFeatures() []string {
 }
 
 // gib prints a size, if it is known.
-func gib(bytes uint64, known bool) string {
-	if !known {
+func gib(bytes *uint64) string {
+	if bytes == nil {
 		return "unknown"
 	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	return fmt.Sprintf("%.1f GiB", float64(*bytes)/(1<<30))
 }
 
 func (d *diagnosis) print(a *app) error {
@@ -160,7 +163,7 @@ presets    %s
 variables  %s
 `,
 		d.Build, d.Cores, orNone(d.CPUFeatures), cmp.Or(d.KernelPath, "none"), strings.Join(d.KernelPaths, ", "),
-		d.cardLines(), gib(d.MemoryBytes, d.MemoryBytes > 0), gib(d.AvailableBytes, d.MemoryBytes > 0), gib(d.DiskFreeBytes, d.diskKnown), strings.Join(d.Presets, ", "), orNone(d.Variables))
+		d.cardLines(), gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
 	return err
 }
 
@@ -171,8 +174,9 @@ func (d *diagnosis) cardLines() string {
 	}
 	lines := make([]string, len(d.Cards))
 	for i, c := range d.Cards {
+		memory := uint64(c.MemoryBytes)
 		lines[i] = fmt.Sprintf("%s %s, %s, %d multiprocessors, %s, driver for CUDA %s with PTX up to %s",
-			c.Device, c.Name, c.Architecture, c.Multiprocessors, gib(uint64(c.MemoryBytes), true), c.DriverVersion, c.PTXVersion)
+			c.Device, c.Name, c.Architecture, c.Multiprocessors, gib(&memory), c.DriverVersion, c.PTXVersion)
 	}
 	return strings.Join(lines, "\n           ")
 }

@@ -41,12 +41,16 @@ cards      cuda:0 NVIDIA H200, sm_90, 132 multiprocessors, 140.0 GiB, driver for
 // bounded where no memory is available.
 func TestDoctorFull(t *testing.T) {
 	for _, tc := range []struct {
-		d    diagnosis
-		want string
+		d          diagnosis
+		want, json string
 	}{
-		{diagnosis{MemoryBytes: 1 << 30, diskKnown: true}, "\nmemory     1.0 GiB, 0.0 GiB available\ndisk       0.0 GiB free here\n"},
-		{diagnosis{}, "\nmemory     unknown, unknown available\ndisk       unknown free here\n"},
+		{diagnosis{MemoryBytes: new(uint64), AvailableBytes: new(uint64), DiskFreeBytes: new(uint64)}, "\nmemory     0.0 GiB, 0.0 GiB available\ndisk       0.0 GiB free here\n",
+			`"memory_available_bytes":0,"disk_free_bytes":0,`},
+		{diagnosis{}, "\nmemory     unknown, unknown available\ndisk       unknown free here\n", `"memory_bytes":null,"memory_available_bytes":null,"disk_free_bytes":null,`},
 	} {
+		if text, err := json.Marshal(&tc.d); err != nil || !strings.Contains(string(text), tc.json) {
+			t.Errorf("error %v, in JSON %s, want in it %s", err, text, tc.json)
+		}
 		var out bytes.Buffer
 		if err := tc.d.print(&app{stdout: &out}); err != nil || !strings.Contains(out.String(), tc.want) {
 			t.Errorf("error %v, printed\n%s, want in it%s", err, &out, tc.want)
