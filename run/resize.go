@@ -77,6 +77,7 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 	if err != nil {
 		return nil, err
 	}
+	r.noteUnchecked(b.Unchecked)
 	r.Rows, r.Flow = rows, &c.Flow
 	if c.Flow < 1 && excludes {
 		r.Warnings = append(r.Warnings, "inputs of the circuit rule values out, so rows that used what is left out may have probability 0 now; count them with pce eval, or keep more")
@@ -134,7 +135,18 @@ func Grow(path, out string, o resize.GrowOptions) (*Resized, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.writeResized(out, c)
+	r, err := b.writeResized(out, c)
+	if err == nil {
+		r.noteUnchecked(m.Unchecked)
+	}
+	return r, err
+}
+
+// noteUnchecked warns of a circuit whose file had no checksum: what is written has one, of parameters whose damage need not show.
+func (r *Resized) noteUnchecked(unchecked bool) {
+	if unchecked {
+		r.Warnings = append(r.Warnings, "the model file is of an earlier version, without a checksum: damage to its parameters need not show")
+	}
 }
 
 // inFile returns a function that gives parameters, whose errors name the file at path that they are in.

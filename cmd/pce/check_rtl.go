@@ -23,7 +23,7 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 	if err != nil {
 		return nil, err
 	}
-	d, m, schema, err := openDatapath(f.model, hw.options)
+	d, m, schema, err := a.openDatapath(f.model, hw.options)
 	if err != nil {
 		return nil, err
 	}

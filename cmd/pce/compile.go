@@ -111,6 +111,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				}
 				if b != nil {
 					defer b.Close()
+					if b.Unchecked {
+						noteUnchecked(a.stderr, args[0])
+					}
 					if cmd.Flags().Changed("set") {
 						return usagef("--set changes nothing of the code of %s; leave it out", args[0])
 					}

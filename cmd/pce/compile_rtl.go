@@ -70,10 +70,13 @@ func (f *rtlFlags) only(c *cobra.Command, target string) error {
 }
 
 // openDatapath compiles a model to a datapath. The model stays open for the caller.
-func openDatapath(path string, o rtl.Options) (*rtl.Datapath, *format.Model, *dataset.Schema, error) {
+func (a *app) openDatapath(path string, o rtl.Options) (*rtl.Datapath, *format.Model, *dataset.Schema, error) {
 	m, schema, err := run.OpenCircuit(path)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if m.Unchecked {
+		noteUnchecked(a.stderr, path)
 	}
 	err = asTheyAre(schema)
 	var d *rtl.Datapath
@@ -110,7 +113,7 @@ func asTheyAre(s *dataset.Schema) error {
 // compileRTL writes the Verilog of a model and report.json to a folder, which is made if it is not
 // there; files that are there are replaced. It prints the report.
 func (a *app) compileRTL(f *compileFlags, model string) error {
-	d, m, _, err := openDatapath(model, f.rtl.options)
+	d, m, _, err := a.openDatapath(model, f.rtl.options)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,14 @@ func TestEarlierModelFile(t *testing.T) {
 	if want := "note: old.safetensors is of an earlier version, without a checksum"; strings.Count(note, want) != 1 {
 		t.Errorf("convert: notes %q, want %q once", note, want)
 	}
+	for _, args := range [][]string{
+		{"compile", "--target", "rtl", "--output", "hardware"}, {"compile", "--emit", "hispn"},
+		{"prune", "--data", rows, "--keep", "0.5", "--out", "small.safetensors", "--model"}, {"grow", "--out", "large.safetensors", "--model"},
+	} {
+		if _, note := ask("old.safetensors", args...); strings.Count(note, "of an earlier version, without a checksum") != 1 {
+			t.Errorf("%v: notes %q, want one about the checksum", args, note)
+		}
+	}
 	damaged, err := os.ReadFile("run/model.safetensors")
 	if err != nil {
 		t.Fatal(err)
