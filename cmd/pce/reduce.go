@@ -198,7 +198,7 @@ func (a *app) reduceShow(ctx context.Context, f *reduceFlags, path string) error
 	fmt.Fprintf(&out, "\ndegree          %s\n", r.Degree)
 	fmt.Fprintf(&out, "guards once     %s\n", r.Guarded)
 	if r.Points != "" {
-		fmt.Fprintf(&out, "points          %s at %s\n", r.Points, sizesText(p, sizes))
+		fmt.Fprintf(&out, "points          %s%s\n", r.Points, atSizes(p, sizes))
 	}
 	_, err = out.WriteTo(a.stdout)
 	return err
@@ -243,6 +243,14 @@ func costs(p *reduction.Program, sizes map[string]int64) (*reduceReport, error) 
 		r.Points = written.Total(sizes).String()
 	}
 	return r, nil
+}
+
+// atSizes says at which sizes of its parameters a program was looked at, if it has some.
+func atSizes(p *reduction.Program, sizes map[string]int64) string {
+	if len(p.Params) == 0 {
+		return ""
+	}
+	return " at " + sizesText(p, sizes)
 }
 
 func sizesText(p *reduction.Program, sizes map[string]int64) string {

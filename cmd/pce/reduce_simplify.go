@@ -82,7 +82,7 @@ func (a *app) reduceSimplify(ctx context.Context, f *reduceFlags, path string) e
 	}
 	fmt.Fprintf(&out, "# degree    %s, was %s\n", after.Guarded, before.Guarded)
 	if before.Points != "" && after.Points != "" {
-		fmt.Fprintf(&out, "# points    %s, were %s at %s\n", after.Points, before.Points, sizesText(p, sizes))
+		fmt.Fprintf(&out, "# points    %s, were %s%s\n", after.Points, before.Points, atSizes(p, sizes))
 	}
 	fmt.Fprint(&out, q)
 	_, err = out.WriteTo(a.stdout)

@@ -73,3 +73,17 @@ s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
 		t.Errorf("checked at sizes of the command line: %s", got)
 	}
 }
+
+// TestReduceNoSizes: of a program without parameters no sizes are printed.
+func TestReduceNoSizes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("p.red", []byte("input float x[3];\narray float y[3];\noutput y;\ny[i] = 2*x[i] : { [i] : 0 <= i < 3 };\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"show", "simplify"} {
+		text := plain(t, "reduce", command, "p.red")
+		if !strings.Contains(text, "points ") || strings.Contains(text, " at") {
+			t.Errorf("%s prints %q", command, text)
+		}
+	}
+}
