@@ -15,7 +15,7 @@ func JSONSchema() ([]byte, error) {
 		switch v := v.(type) {
 		case time.Duration:
 			defaults[f.path] = v.String()
-		case Paths, []int, []float64, []Column, []Piece:
+		case Paths, []string, []int, []float64, []Column, []Piece:
 			// empty by default
 		default:
 			defaults[f.path] = v
@@ -48,6 +48,7 @@ func (f *field) jsonType(defaults map[string]any) map[string]any {
 		}
 		object := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 		if f.isSection() {
+			object["type"] = []string{"object", "null"} // a section without a key, or a file, which YAML reads as nothing
 			return object
 		}
 		return map[string]any{"type": "array", "items": object}

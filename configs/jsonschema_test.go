@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,41 @@ func TestJSONSchema(t *testing.T) {
 	want, err := os.ReadFile("schema.json")
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("schema.json is stale (%v); run go test ./configs -rewrite and review the diff", err)
+	}
+}
+
+// TestJSONSchemaNull: what YAML reads as nothing is allowed where a config may have it, a file or a section without a key, and
+// is the default of no key.
+func TestJSONSchemaNull(t *testing.T) {
+	text, err := JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root map[string]any
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(text, []byte(`"default": null`)) {
+		t.Error("null is the default of a key, which refuses it")
+	}
+	takesNull := func(path string, of any) bool {
+		types, _ := of.(map[string]any)["type"].([]any)
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte(path), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Load(Options{Files: []string{file}})
+		if got, want := slices.Contains(types, any("null")), err == nil; got != want {
+			t.Errorf("%q is allowed by the JSON Schema: %v, by the checks of configs: %v", path, got, err)
+			return false
+		}
+		return true
+	}
+	properties := root["properties"].(map[string]any)
+	if takesNull("", root) {
+		for _, key := range []string{"name", "train", "model", "job"} {
+			takesNull(key+":\n", properties[key])
+		}
 	}
 }
 
