@@ -139,7 +139,7 @@ func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", "program", ".")
 	build.Dir = own
-	build.Env = append(slices.Clone(a.env), "GOFLAGS=", "GOWORK=off")
+	build.Env = append(slices.Clone(a.env), "GOFLAGS=", "GOWORK=off", "GOTMPDIR="+own) // a killed go command leaves its work there
 	said, err := build.CombinedOutput()
 	switch said = bytes.TrimSpace(said); {
 	case ctx.Err() != nil: // it was killed for that

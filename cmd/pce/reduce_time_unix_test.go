@@ -13,11 +13,13 @@ import (
 )
 
 // TestReduceTimeFails: where the go command fails, the machine is at fault, or pce if the output speaks of the program. A
-// signal interrupts it.
+// signal interrupts it, and leaves nothing of its work.
 func TestReduceTimeFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	bin := t.TempDir()
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	temporaries := t.TempDir()
+	t.Setenv("TMPDIR", temporaries)
 	started := filepath.Join(bin, "started")
 	if err := syscall.Mkfifo(started, 0o600); err != nil {
 		t.Fatal(err)
@@ -36,7 +38,7 @@ func TestReduceTimeFails(t *testing.T) {
 	}{
 		{"echo go: no cache\nexit 1", "go build: exit status 1: go: no cache; --time wants", exitMachine},
 		{"echo '# emitted'\necho './main.go:3: undefined'\nexit 1", "p.red: go build: exit status 1: # emitted ./main.go:3: undefined", exitInternal},
-		{": > " + started + "\nexec sleep 60", "interrupted", exitInterrupted},
+		{"mkdir ${GOTMPDIR:-$TMPDIR}/go-build1\n: > " + started + "\nexec sleep 60", "interrupted", exitInterrupted},
 	} {
 		write(filepath.Join(bin, "go"), "#!/bin/sh\n"+tc.script+"\n", 0o700)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -53,6 +55,9 @@ func TestReduceTimeFails(t *testing.T) {
 		code := Run(ctx, []string{"reduce", "run", "p.red", "--data", ".", "--time"}, os.Environ(), strings.NewReader(""), &out, &errs)
 		if cancel(); code != tc.code || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("%q: exit %d: %s; want exit %d, %q", tc.script, code, &errs, tc.code, tc.want)
+		}
+		if left, err := os.ReadDir(temporaries); err != nil || len(left) > 0 {
+			t.Errorf("%q leaves %v, error %v", tc.script, left, err)
 		}
 	}
 }
