@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -35,10 +36,24 @@ func interruptible() context.Context {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-signals
-		cancel()
-		<-signals
+		interrupts(signals, cancel, time.Now)
 		os.Exit(exitInterrupted)
 	}()
 	return ctx
+}
+
+// oneSignal is how long signals count as the first: timeout of GNU sends its signal two times, to the process and to its group, and
+// the second would end a run without a checkpoint.
+const oneSignal = 200 * time.Millisecond
+
+// interrupts cancels at the first signal and returns at the second.
+func interrupts(signals <-chan os.Signal, cancel func(), now func() time.Time) {
+	<-signals
+	first := now()
+	cancel()
+	for range signals {
+		if now().Sub(first) >= oneSignal {
+			return
+		}
+	}
 }
