@@ -12,11 +12,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/reduction/gosource"
 	"github.com/pce-engine/pce/compile/reduction/simplify"
 )
+
+// reduceLeave is how long a program that a signal has killed is waited for: compilers that the go command has started are not
+// killed with it, and keep its output open.
+const reduceLeave = time.Second
 
 // errGo means that the go command builds nothing on this machine.
 var errGo = errors.New("go build")
@@ -138,9 +143,12 @@ func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program
 		}
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", "program", ".")
-	build.Dir = own
+	build.Dir, build.WaitDelay = own, reduceLeave
 	build.Env = append(slices.Clone(a.env), "GOFLAGS=", "GOWORK=off", "GOTMPDIR="+own) // a killed go command leaves its work there
 	said, err := build.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) { // it ended well, only something that it has started did not
+		err = nil
+	}
 	switch said = bytes.TrimSpace(said); {
 	case ctx.Err() != nil: // it was killed for that
 		return 0, ctx.Err()
