@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,10 +118,24 @@ func (l *lead) revision() uint64 {
 }
 
 // release gives the lead back.
-func (l *lead) release(ctx context.Context) error {
-	err := l.bucket.Delete(ctx, LeadKey, l.revision())
-	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNoRecord) {
-		return nil // it was no longer held
+func (l *lead) release(ctx context.Context) error { return Withdraw(ctx, l.bucket, LeadKey, l.holder) }
+
+// Withdraw deletes the record of a key that has a value which its writer alone gives it, and does nothing where it has another, or is gone.
+// The writer need not know the revision: an update whose answer it has not waited for may have been carried out all the same, or may be yet.
+func Withdraw(ctx context.Context, bucket Bucket, key string, value []byte) error {
+	for {
+		r, err := bucket.Get(ctx, key)
+		if err == nil && !bytes.Equal(r.Value, value) {
+			return nil
+		}
+		if err == nil {
+			err = bucket.Delete(ctx, key, r.Revision)
+		}
+		switch {
+		case errors.Is(err, ErrNoRecord):
+			return nil
+		case !errors.Is(err, ErrConflict): // else such an update has come between
+			return err
+		}
 	}
-	return err
 }

@@ -66,7 +66,7 @@ func beginRemoval(parent context.Context, bucket cluster.Bucket) (ctx context.Co
 		stop()
 		cancel(nil)
 		// If this fails the record vanishes by itself.
-		_ = within(context.WithoutCancel(parent), requestTime, func(ctx context.Context) error { return bucket.Delete(ctx, removalKey, revision) })
+		_ = within(context.WithoutCancel(parent), requestTime, func(ctx context.Context) error { return cluster.Withdraw(ctx, bucket, removalKey, value) })
 	}, nil
 }
 

@@ -164,3 +164,36 @@ func TestRemovalsTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// lateBus answers to updates of the lead bucket half a second after they were carried out.
+type lateBus struct{ cluster.Bus }
+
+type lateBucket struct{ cluster.Bucket }
+
+func (b lateBus) Bucket(name string) cluster.Bucket { return lateBucket{b.Bus.Bucket(name)} }
+
+func (b lateBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	next, err := b.Bucket.Update(ctx, key, value, revision)
+	select {
+	case <-time.After(500 * time.Millisecond):
+		return next, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// TestRemovalReleased removes uploads over a slow line: the right to do so is given back at the end, although the last update of its record
+// was not waited for, and the next who needs contents does not wait for its lease.
+func TestRemovalReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1, simnet.Faults{})
+		bus := net.Host("c-up").Bus()
+		upload(t, bus, "r-1", "a")
+		if err := Drop(t.Context(), lateBus{slowBus{bus}}, "r-1"); err != nil {
+			t.Error(err)
+		}
+		if list, err := bus.Bucket(cluster.LeadBucket).List(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("%d records of removals stay (%v)", len(list), err)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package cluster_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pce-engine/pce/cluster"
+	"github.com/pce-engine/pce/cluster/simnet"
+)
+
+// lateBus answers to an update half a second after it was carried out, and says on updated when that was.
+type lateBus struct {
+	cluster.Bus
+	updated chan struct{}
+}
+
+type lateBucket struct {
+	cluster.Bucket
+	updated chan struct{}
+}
+
+func (b lateBus) Bucket(name string) cluster.Bucket { return lateBucket{b.Bus.Bucket(name), b.updated} }
+
+func (b lateBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	next, err := b.Bucket.Update(ctx, key, value, revision)
+	select {
+	case b.updated <- struct{}{}:
+	default:
+	}
+	select {
+	case <-time.After(500 * time.Millisecond):
+		return next, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// TestLeadReleased closes a run while its lead is being renewed over a slow line: the lead is free at once, not after its lease.
+func TestLeadReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, simnet.Faults{})
+		defer w.finish()
+		w.startWorker("w-1") // without one, the run would not begin
+		tr := w.addTraining("c-0")
+		host := w.net.Host("c-0")
+		defer host.Peers().Close()
+		bus := lateBus{host.Bus(), make(chan struct{})}
+		c := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: bus, Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r, err := c.Begin(ctx, cluster.RunOptions{Spec: tr.toy.Spec("c-0"), Transport: "memory"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-bus.updated:
+		case <-ctx.Done():
+			t.Error("the lead was not renewed")
+		}
+		if err := r.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if list, err := host.Bus().Bucket(cluster.LeadBucket).List(ctx); err != nil || len(list) != 0 {
+			t.Errorf("%d records of the lead stay (%v)", len(list), err)
+		}
+	})
+}
+
+// betweenBucket has an update of the record that it returns carried out before its reader can delete that.
+type betweenBucket struct {
+	cluster.Bucket
+	once bool
+}
+
+func (b *betweenBucket) Get(ctx context.Context, key string) (cluster.Record, error) {
+	r, err := b.Bucket.Get(ctx, key)
+	if err == nil && !b.once {
+		b.once = true
+		_, err = b.Bucket.Update(ctx, key, r.Value, r.Revision)
+	}
+	return r, err
+}
+
+// TestWithdraw: the own record goes, although a late update of it comes between; that of another stays.
+func TestWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bucket := simnet.New(1, simnet.Faults{}).Host("c-0").Bus().Bucket(cluster.LeadBucket)
+		if _, err := bucket.Create(t.Context(), cluster.LeadKey, []byte("own")); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			value string
+			left  int
+		}{{"other", 1}, {"own", 0}, {"own", 0}} {
+			err := cluster.Withdraw(t.Context(), &betweenBucket{Bucket: bucket}, cluster.LeadKey, []byte(step.value))
+			list, listErr := bucket.List(t.Context())
+			if err != nil || listErr != nil || len(list) != step.left {
+				t.Errorf("withdrawn with the error %v: %d records stay (%v), want %d", err, len(list), listErr, step.left)
+			}
+		}
+	})
+}
