@@ -154,18 +154,21 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 	if _, err := j.Encode(bus.MaxPayload()); err != nil { // what the queue does not take is not worth an upload
 		return nil, err
 	}
-	runs, revision := bus.Bucket(cluster.RunsBucket), uint64(0)
+	runs, revision, tried := bus.Bucket(cluster.RunsBucket), uint64(0), false
 	defer func() {
 		if err == nil {
 			return
 		}
 		undo := context.WithoutCancel(ctx)
-		if revision != 0 {
-			call, cancel := context.WithTimeout(undo, job.PartingTime)
-			defer cancel()
+		call, cancel := context.WithTimeout(undo, job.PartingTime)
+		defer cancel()
+		switch {
+		case revision != 0:
 			if runs.Delete(call, j.ID, revision) != nil {
 				return // the run stays queued and can be cancelled, or is worked on
 			}
+		case tried: // the record may be there although the broker has not said so, and no taker would ever come to it
+			_ = cluster.Withdraw(call, runs, j.ID, record)
 		}
 		_ = uploads.Drop(undo, bus, j.ID)
 	}()
@@ -177,6 +180,7 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 	if err != nil {
 		return nil, err
 	}
+	tried = true
 	if revision, err = runs.Create(ctx, j.ID, record); err != nil {
 		return nil, err
 	}

@@ -156,3 +156,31 @@ func TestEnqueueUndo(t *testing.T) {
 		})
 	}
 }
+
+// mutedBus carries out what creates a record of a run, and says that it has failed.
+type mutedBus struct{ cluster.Bus }
+
+type mutedBucket struct{ cluster.Bucket }
+
+func (b mutedBus) Bucket(name string) cluster.Bucket { return mutedBucket{b.Bus.Bucket(name)} }
+
+func (b mutedBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	if _, err := b.Bucket.Create(ctx, key, value); err != nil {
+		return 0, err
+	}
+	return 0, errRefused
+}
+
+// TestEnqueueUndoRecord submits a job and does not hear that its record was written, as where a signal comes before: the run is not listed as
+// queued for good.
+func TestEnqueueUndoRecord(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		j := &job.Job{Version: job.Version, ID: "r-1", Kind: kindTrain}
+		if _, err := enqueue(t.Context(), mutedBus{bus}, j, configs.Default(), false); !errors.Is(err, errRefused) {
+			t.Error(err)
+		}
+		if r, _, err := job.GetRun(t.Context(), bus, j.ID); !errors.Is(err, job.ErrNoRun) {
+			t.Errorf("the run is %s (%v)", r.State, err)
+		}
+	})
+}
