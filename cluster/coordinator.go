@@ -208,9 +208,10 @@ func (r *Run) discover(ctx context.Context) {
 // report keeps the run's status in its bucket, until ctx ends.
 func (r *Run) report(ctx context.Context) {
 	bucket := r.c.o.Bus.Bucket(RunsBucket)
-	last := ""
+	last, revision := "", uint64(0)
 	put := func(ctx context.Context) {
 		r.mu.Lock()
+		state, fence := r.status.State, r.status.Term.Fence
 		text, err := json.Marshal(r.status)
 		r.mu.Unlock()
 		if err != nil {
@@ -221,8 +222,8 @@ func (r *Run) report(ctx context.Context) {
 		}
 		attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
 		defer cancel()
-		if _, err := bucket.Put(attempt, r.o.Spec.Run, text); err == nil {
-			last = string(text)
+		if written, err := r.write(attempt, bucket, text, revision, state, fence); err == nil {
+			last, revision = string(text), written
 		}
 	}
 	for {
@@ -234,6 +235,35 @@ func (r *Run) report(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// write replaces the status in the bucket, the last revision of which it is given; 0: none was written. While this coordinator was cut off
+// another one may have led the run, or have ended it: what a later lead says, or that the run is in another state, stays, and the error
+// matches ErrConflict.
+func (r *Run) write(ctx context.Context, bucket Bucket, text []byte, last uint64, state string, fence uint64) (uint64, error) {
+	key := r.o.Spec.Run
+	if last == 0 {
+		return bucket.Put(ctx, key, text)
+	}
+	revision, err := bucket.Update(ctx, key, text, last)
+	if !errors.Is(err, ErrConflict) {
+		return revision, err
+	}
+	rec, err := bucket.Get(ctx, key)
+	if errors.Is(err, ErrNoRecord) {
+		return bucket.Create(ctx, key, text)
+	}
+	var now RunStatus
+	if err == nil {
+		err = json.Unmarshal(rec.Value, &now)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case now.State != state || now.Term.Fence > fence:
+		return 0, ErrConflict
+	}
+	return bucket.Update(ctx, key, text, rec.Revision)
 }
 
 // Update changes the status of the run; others see it soon.
