@@ -58,18 +58,27 @@ func (b *Bus) Probe(ctx context.Context) error {
 // claim makes the job this taker's, unless it is another's or done.
 func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
 	d.taker = []byte(nuid.Next())
-	d.take, err = d.bus.takes().Create(ctx, d.id, d.taker)
+	d.take, err = d.begin(ctx)
 	if errors.Is(err, cluster.ErrConflict) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	_, err = d.bus.get(ctx, jobsStream, query{Seq: d.sequence})
-	if isNoRecord(err) { // done between its delivery and the claim
-		return false, d.bus.takes().Delete(ctx, d.id, d.take)
-	}
 	return err == nil, err
+}
+
+// begin writes the taker's record where none is left. It matches cluster.ErrConflict if another has written one, or the job was
+// done: between its delivery and the claim, or while this taker could not say that it works.
+func (d *delivery) begin(ctx context.Context) (revision uint64, err error) {
+	revision, err = d.bus.takes().Create(ctx, d.id, d.taker)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = d.bus.get(ctx, jobsStream, query{Seq: d.sequence}); !isNoRecord(err) {
+		return revision, err
+	}
+	if err := d.bus.takes().Delete(ctx, d.id, revision); err != nil {
+		return 0, err
+	}
+	return 0, cluster.ErrConflict
 }
 
 // Working matches cluster.ErrConflict if the job has become another's.
@@ -87,13 +96,14 @@ func (d *delivery) Working(ctx context.Context) error {
 }
 
 // retake writes the taker's record where it has not the revision that was expected. The word whose answer was lost may have
-// been heard: the record is this taker's then. Where there is none the word comes too late, but maybe no other taker has the job.
+// been heard: the record is this taker's then. Where there is none the word comes too late, but maybe no other taker has the job, or has
+// done it.
 func (d *delivery) retake(ctx context.Context) (revision uint64, err error) {
 	takes := d.bus.takes()
 	r, err := takes.Get(ctx, d.id)
 	switch {
 	case isNoRecord(err):
-		return takes.Create(ctx, d.id, d.taker)
+		return d.begin(ctx)
 	case err != nil:
 		return 0, err
 	case !bytes.Equal(r.Value, d.taker):

@@ -100,3 +100,39 @@ func TestLostWord(t *testing.T) {
 		}
 	}
 }
+
+// TestWordBehindDone has a taker say that it works on a job when its record has vanished, as after a time without the broker, and another
+// taker has done the job: it is not this taker's, and no record of it stays.
+func TestWordBehindDone(t *testing.T) {
+	t.Parallel()
+	const lease = 20 * time.Second
+	broker := startBroker(t, BrokerOptions{})
+	b := connect(t, Options{URLs: broker.URL(), Lease: lease})
+	ctx := within(t, lease)
+	if err := b.Jobs().Submit(ctx, "job", nil); err != nil {
+		t.Fatal(err)
+	}
+	d, err := b.Jobs().Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.takes().Delete(ctx, "job", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Working(ctx); err != nil {
+		t.Errorf("working on a job that no other has taken: %v", err)
+	}
+	if err := b.takes().Delete(ctx, "job", 0); err != nil {
+		t.Fatal(err)
+	}
+	other := *d.(*delivery)
+	if err := other.remove(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Working(ctx); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("working on a job that another has done: %v, want ErrConflict", err)
+	}
+	if r, err := b.takes().Get(ctx, "job"); !errors.Is(err, cluster.ErrNoRecord) {
+		t.Errorf("the record of a taker is there: %+v, %v", r, err)
+	}
+}
