@@ -297,12 +297,20 @@ func (r *Run) tick(now time.Time) {
 			if w.moved == nil {
 				r.send(w, r.round.reduce)
 			}
-			if now.Sub(latest(r.round.moving, w.done)) > 3*lease {
-				r.newTerm("the parameters do not move")
-				return
-			}
 		}
 	}
+	if r.phase == reducing && now.Sub(r.movedLast()) > 3*lease {
+		r.newTerm("the parameters do not move")
+	}
+}
+
+// movedLast is when any member last received something of the move under way. Those that have all that can come wait for a slower one.
+func (r *Run) movedLast() time.Time {
+	last := r.round.moving
+	for _, w := range r.members {
+		last = latest(last, w.done)
+	}
+	return last
 }
 
 func latest(a, b time.Time) time.Time {
