@@ -197,7 +197,9 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 	defer stop()
 	res, err := c.train(watched, o)
 	record, began := job.Record{RunStatus: c.Status()}, c.Began()
-	err = errors.Join(err, c.Close(watched, !began && !errors.Is(err, cluster.ErrUnreachable) || job.Over(watched, err)))
+	// What was asked of the broker when ctx ended says that it was not reached, too.
+	unreachable := errors.Is(err, cluster.ErrUnreachable) && watched.Err() == nil
+	err = errors.Join(err, c.Close(watched, !began && !unreachable || job.Over(watched, err)))
 	switch {
 	case err == nil:
 		record.State = job.StateDone

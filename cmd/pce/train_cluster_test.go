@@ -288,6 +288,40 @@ func TestLeftWhileWaiting(t *testing.T) {
 	}
 }
 
+// leavingBus stops the run when it begins to upload.
+type leavingBus struct {
+	cluster.Bus
+	stop context.CancelFunc
+}
+
+type leavingBlobs struct {
+	cluster.Blobs
+	stop context.CancelFunc
+}
+
+func (b leavingBus) Blobs() cluster.Blobs { return leavingBlobs{b.Bus.Blobs(), b.stop} }
+
+func (b leavingBlobs) Put(ctx context.Context, digest string, r io.Reader, size int64) error {
+	b.stop()
+	return b.Blobs.Put(ctx, digest, r, size)
+}
+
+// TestLeftWhileUploading stops a run that uploads its rows: the error says that the broker was not reached, and nothing stays with it.
+func TestLeftWhileUploading(t *testing.T) {
+	cfg := testConfig(t, imageFiles(t, t.TempDir())...)
+	r := newTestCluster(t, 1).runner(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	training := testTraining(r, cfg, slog.New(slog.DiscardHandler))
+	training.Bus = leavingBus{r.Bus, cancel}
+	if _, err := training.lead(ctx, testApp().trainOptions(cfg)); !errors.Is(err, cluster.ErrUnreachable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that the broker was not reached as the context ended", err)
+	}
+	if left, err := r.Bus.Bucket(cluster.RunsBucket).List(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("%d records when it has left (%v), want none", len(left), err)
+	}
+}
+
 // TestSecondTraining has two more processes train into the directory of a run that waits for the cluster: one finds it in use, one does not
 // find its rows. Neither takes away what the first one has uploaded.
 func TestSecondTraining(t *testing.T) {
