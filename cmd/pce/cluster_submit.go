@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -143,7 +144,7 @@ func (s *submission) summary() string {
 
 // enqueue uploads what the workers cannot read, and puts the job into the queue, in this
 // order: who takes the job finds its files. Where a step fails, the record and the uploads are
-// taken back, as far as the broker still answers.
+// taken back, as far as the broker still answers; where the job may have come into the queue, its run is cancelled.
 func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Config, all bool) (_ *submission, err error) {
 	record, err := json.Marshal(&job.Record{RunStatus: cluster.RunStatus{
 		Run: j.ID, Name: j.Name, Kind: j.Kind, State: job.StateQueued, Epochs: jobEpochs(cfg, j.Kind), Transport: cfg.Cluster.Transport,
@@ -163,6 +164,10 @@ func enqueue(ctx context.Context, bus cluster.Bus, j *job.Job, cfg *configs.Conf
 		call, cancel := context.WithTimeout(undo, job.PartingTime)
 		defer cancel()
 		switch {
+		case revision != 0 && errors.Is(err, cluster.ErrUnreachable): // the job may be in the queue all the same, and have been taken
+			if atOnce, e := job.RequestCancel(call, bus, j.ID, exitInterrupted); e != nil || !atOnce {
+				return // who takes it removes the uploads
+			}
 		case revision != 0:
 			if runs.Delete(call, j.ID, revision) != nil {
 				return // the run stays queued and can be cancelled, or is worked on

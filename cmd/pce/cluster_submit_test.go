@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/cluster"
@@ -181,6 +182,45 @@ func TestEnqueueUndoRecord(t *testing.T) {
 		}
 		if r, _, err := job.GetRun(t.Context(), bus, j.ID); !errors.Is(err, job.ErrNoRun) {
 			t.Errorf("the run is %s (%v)", r.State, err)
+		}
+	})
+}
+
+// deafBus carries out what adds a job, and says that no answer came.
+type deafBus struct{ cluster.Bus }
+
+type deafQueue struct{ cluster.Queue }
+
+func (b deafBus) Jobs() cluster.Queue { return deafQueue{b.Bus.Jobs()} }
+
+func (q deafQueue) Submit(ctx context.Context, id string, text []byte) error {
+	return errors.Join(q.Queue.Submit(ctx, id, text), cluster.ErrUnreachable)
+}
+
+// TestEnqueueUndoJob submits a job and does not hear that it is in the queue, as where a signal comes before: its run is cancelled, and who
+// takes the job does not lead it.
+func TestEnqueueUndoJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		j := &job.Job{Version: job.Version, ID: "r-1", Kind: kindTrain}
+		if _, err := enqueue(t.Context(), deafBus{bus}, j, configs.Default(), false); !errors.Is(err, cluster.ErrUnreachable) {
+			t.Error(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		taken := make(chan error, 1)
+		go func() {
+			_, err := quietTaker(bus, func(context.Context, string, []byte) error {
+				t.Error("the run is led")
+				return nil
+			}).Work(ctx)
+			taken <- err
+		}()
+		if r := ends(t, bus, j.ID); r.State != job.StateCancelled || r.Code != exitInterrupted {
+			t.Errorf("the run is %s with code %d, want cancelled", r.State, r.Code)
+		}
+		<-time.After(time.Minute)
+		stop()
+		if err := <-taken; err != nil {
+			t.Error(err)
 		}
 	})
 }
