@@ -205,7 +205,7 @@ func (s *clusterStatus) table() string {
 		if s.figures != "" {
 			b.WriteString(s.figures + "\n")
 		}
-		if !s.SameBits && s.State == job.StateRunning {
+		if !s.SameBits && s.State == job.StateRunning && s.Term.Generation > 0 { // before its first term a run does not know its workers
 			b.WriteString("the workers' devices differ in kind: bits depend on who computes what\n")
 		}
 	}

@@ -100,6 +100,17 @@ func TestStatusShape(t *testing.T) {
 	}
 }
 
+// TestStatusOfKinds says that workers are of several kinds once the run has begun with them, and not of one that waits for workers.
+func TestStatusOfKinds(t *testing.T) {
+	for term, want := range map[cluster.Term]bool{{}: false, {Fence: 5, Generation: 1}: true} {
+		r := job.Record{RunStatus: cluster.RunStatus{Run: "r-1", State: job.StateRunning, Term: term}}
+		table := describeCluster(nil, &cluster.Holder{Run: "r-1"}, []job.Record{r}, nil).table()
+		if strings.Contains(table, "differ in kind") != want {
+			t.Errorf("in term %v it says that the devices differ %v, want %v:\n%s", term, !want, want, table)
+		}
+	}
+}
+
 // TestStatusOfMany lists the newest jobs of the queue and the runs that pce train --cluster led last, however many there are of either.
 func TestStatusOfMany(t *testing.T) {
 	var jobs []job.Record
