@@ -70,7 +70,7 @@ func Connect(ctx context.Context, opts Options) (*Bus, error) {
 		up := b.nc.IsConnected()
 		b.closing.Store(true)
 		b.nc.Close()
-		if ctx.Err() != nil && up && !errors.Is(err, ErrStorage) {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && up && !errors.Is(err, ErrStorage) { // a signal says nothing of the broker
 			err = fmt.Errorf("%w: %w", ErrStorage, err)
 		}
 		return nil, err

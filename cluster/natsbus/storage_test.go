@@ -111,3 +111,16 @@ func TestNoRoom(t *testing.T) {
 		t.Errorf("%v, want ENOSPC and the room that is wanted", err)
 	}
 }
+
+// TestConnectInterrupted interrupts a connection whose broker has not answered yet: that was not waited for, so the error does not say that
+// the broker does not store.
+func TestConnectInterrupted(t *testing.T) {
+	proxy := newLossy(t, startBroker(t, BrokerOptions{}))
+	proxy.deafenAt(apiPrefix)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(300*time.Millisecond, cancel).Stop()
+	_, err := Connect(ctx, Options{URLs: proxy.listener.Addr().String()})
+	if !errors.Is(err, cluster.ErrUnreachable) || !errors.Is(err, context.Canceled) || errors.Is(err, ErrStorage) {
+		t.Errorf("%v, want that the context ended, and nothing of the broker's storage", err)
+	}
+}
