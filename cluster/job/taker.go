@@ -380,17 +380,20 @@ func (t *Taker) giveBack(d cluster.Delivery) {
 
 // RequestCancel asks for the end of a run. One that is not being worked on is cancelled at once, and its record gets that exit code, any
 // other when its coordinator sees the request; the result says which. What pce train --cluster has uploaded for a run that it left goes, too,
-// also where the run was cancelled before and that could not be removed, or a process waits to continue it.
+// also where the run was cancelled before and that could not be removed, where it has failed, or a process waits to continue it.
 func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (atOnce bool, err error) {
 	for {
 		r, revision, err := GetRun(ctx, bus, id)
 		if err != nil {
 			return false, err
 		}
+		leaves, err := leavesUploads(ctx, bus, id, &r)
 		switch {
+		case err != nil:
+			return false, err
 		case r.State == StateCancelled && !strings.HasPrefix(id, LocalPrefix):
 			return true, nil
-		case r.State != StateCancelled && r.Ended():
+		case r.State != StateCancelled && r.Ended() && !leaves:
 			return false, fmt.Errorf("%w: run %s is %s already", ErrNoRun, id, r.State)
 		}
 		runs := bus.Bucket(cluster.RunsBucket)
@@ -417,6 +420,16 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (a
 			return false, err
 		}
 	}
+}
+
+// leavesUploads reports whether a run of pce train --cluster has failed and left what it has uploaded, as it may continue: after the loss of
+// the lead or of the broker, say.
+func leavesUploads(ctx context.Context, bus cluster.Bus, id string, r *Record) (bool, error) {
+	if r.State != StateFailed || !strings.HasPrefix(id, LocalPrefix) {
+		return false, nil
+	}
+	noted, err := uploads.Noted(ctx, bus, ledPrefix+id)
+	return len(noted) > 0, err
 }
 
 // ledByNone reports whether no process leads a run of pce train --cluster: one that is killed leaves its record as it was.

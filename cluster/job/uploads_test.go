@@ -336,3 +336,20 @@ func TestUploadsOfKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestUploadsOfFailed cancels runs of pce train --cluster that have failed: what one has left goes, and one that has left nothing is over.
+func TestUploadsOfFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, id := simnet.New(1, simnet.Faults{}).Host("c-up").Bus(), LocalPrefix+"r-1"
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateFailed}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := RequestCancel(t.Context(), bus, id, 130); !errors.Is(err, ErrNoRun) {
+			t.Errorf("one that has left nothing: %v, want that it has failed already", err)
+		}
+		upload(t, bus, ledPrefix+id, "left")
+		if atOnce, err := RequestCancel(t.Context(), bus, id, 130); !atOnce || err != nil || has(t, bus, "left") {
+			t.Errorf("cancelled %v, %v, uploads there %v; want none", atOnce, err, has(t, bus, "left"))
+		}
+	})
+}
