@@ -210,6 +210,9 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 		record.State, record.Code = job.StateInterrupted, exitCheckpointed
 	default:
 		record.State, record.Error, record.Code = job.StateFailed, oneLine(err.Error()), exitCode(err)
+		if errors.Is(err, cluster.ErrDeposed) {
+			err = fmt.Errorf("%w; --resume continues from the last checkpoint", err)
+		}
 	}
 	parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), job.PartingTime)
 	defer cancel()

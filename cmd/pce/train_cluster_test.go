@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/job"
@@ -319,6 +320,28 @@ func TestLeftWhileUploading(t *testing.T) {
 	}
 	if left, err := r.Bus.Bucket(cluster.RunsBucket).List(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("%d records when it has left (%v), want none", len(left), err)
+	}
+}
+
+// TestDeposed has another process take the lead from a run that trains, as after a time without the broker: the error says how the run
+// continues.
+func TestDeposed(t *testing.T) {
+	data := t.TempDir()
+	cfg := testConfig(t, imageFiles(t, data)...)
+	c := newTestCluster(t, 0)
+	c.lease = time.Second
+	c.start(t, "worker-000", []string{data})
+	r := c.runner(t, t.TempDir())
+	o := testApp().trainOptions(cfg)
+	o.EM.OnStep = func(em.Progress) {
+		if _, err := r.Bus.Bucket(cluster.LeadBucket).Put(t.Context(), cluster.LeadKey, []byte(`{"id":"c-2","run":"another"}`)); err != nil {
+			t.Error(err)
+		}
+		<-time.After(c.lease) // until it looks at its lead
+	}
+	_, err := testTraining(r, cfg, slog.New(slog.DiscardHandler)).lead(t.Context(), o)
+	if !errors.Is(err, cluster.ErrDeposed) || !strings.HasSuffix(err.Error(), "; --resume continues from the last checkpoint") {
+		t.Errorf("%v, want ErrDeposed and what to do", err)
 	}
 }
 
