@@ -10,6 +10,11 @@ import (
 
 // meet takes note of the workers that there are.
 func (r *Run) meet(list []Member) {
+	for _, w := range r.workers { // others are dropped when they are silent
+		if w.alien && !slices.ContainsFunc(list, func(m Member) bool { return m.Inbox == w.Inbox }) {
+			r.drop(w, "its record is gone")
+		}
+	}
 	for _, m := range list {
 		if w, ok := r.workers[m.Inbox]; ok {
 			switch {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -87,6 +88,26 @@ func TestMeetFence(t *testing.T) {
 	m.Inbox, m.Fence = "w-2", 10
 	if r.meet([]Member{m}); r.workers["w-2"].state != unfit || len(r.workers) != 1 {
 		t.Errorf("another life of it: %v", r.workers)
+	}
+}
+
+// TestStrangersLeave has more workers of another version come and go than a run may have workers: none is kept, and one that can take part
+// is invited.
+func TestStrangersLeave(t *testing.T) {
+	r := &Run{
+		workers: map[string]*workerInfo{}, refused: map[string]string{}, fallen: map[string]leasedShards{}, changed: make(chan struct{}),
+		log: slog.New(slog.DiscardHandler), status: RunStatus{Unfit: map[string]string{}}, o: RunOptions{Transport: "tcp", OnUnfit: func(string, string) {}},
+	}
+	for i := range maxMembers + 1 {
+		id := fmt.Sprint("stranger-", i)
+		r.meet([]Member{{ID: id, Version: "0", Inbox: id}})
+	}
+	if len(r.workers) != 1 || len(r.status.Unfit) != 1 {
+		t.Errorf("%d workers, %d of which take no part; want the last one", len(r.workers), len(r.status.Unfit))
+	}
+	r.meet([]Member{{ID: "w", Version: Protocol, Inbox: "w", Peers: []Endpoint{{Transport: "tcp", Address: "host:1"}}}})
+	if w := r.workers["w"]; w == nil || w.alien || len(r.workers) != 1 || len(r.status.Unfit) != 0 {
+		t.Errorf("%d workers, and unfit %v; want one that is invited", len(r.workers), r.status.Unfit)
 	}
 }
 
