@@ -50,7 +50,7 @@ func (r *Run) meet(list []Member) {
 			w.state, w.err = unfit, m.Refused(r.o.Build)
 		case m.Fence > r.term.Fence:
 			w.fenced = true
-			w.state, w.err = unfit, fmt.Sprintf("it obeys coordinators from fence %d on, this has %d: its --dir is of another cluster, or the broker lost its records; stop it, remove the file fence there, start it", m.Fence, r.term.Fence)
+			w.state, w.err = unfit, fmt.Sprintf("it obeys coordinators from fence %d on, this has %d: if no other leads now, its --dir is of another cluster, or the broker lost its records; stop it, remove the file fence there, start it", m.Fence, r.term.Fence)
 		case m.Trouble != "":
 			w.fenced = true
 			w.state, w.err = unfit, m.Trouble

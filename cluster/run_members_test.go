@@ -82,7 +82,7 @@ func TestMeetFence(t *testing.T) {
 			t.Errorf("fence %d: %+v, %v", tc.fence, w, r.status.Unfit)
 		}
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "w: it obeys coordinators from fence 6 on, this has 5:") || len(told[0]) > shownReason {
+	if len(told) != 1 || !strings.HasPrefix(told[0], "w: it obeys coordinators from fence 6 on, this has 5: if no other leads now, its --dir") || len(told[0]) > shownReason {
 		t.Errorf("told %q", told)
 	}
 	m.Inbox, m.Fence = "w-2", 10
