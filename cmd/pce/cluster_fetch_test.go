@@ -27,6 +27,38 @@ func endRun(t *testing.T, bus cluster.Bus, id, state string) {
 	}
 }
 
+// partingBus sends no word that files have come.
+type partingBus struct{ cluster.Bus }
+
+func (b partingBus) Send(to string, message []byte) error {
+	if bytes.Contains(message, []byte(`"done":true`)) {
+		return cluster.ErrUnreachable
+	}
+	return b.Bus.Send(to, message)
+}
+
+// TestFetchParting loses the broker when all files of a run have come: they are there, and that is no error.
+func TestFetchParting(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		dir, out := t.TempDir(), t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, "runs", "r-1"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "runs", "r-1", "out.csv"), []byte("1\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		endRun(t, bus, "r-1", job.StateDone)
+		stop, err := serveFiles(t.Context(), bus, "c-up", dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		if got, err := fetch(t.Context(), partingBus{bus}, "r-1", out); err != nil || len(got.Files) != 1 {
+			t.Errorf("fetched %+v, %v; want one file", got, err)
+		}
+	})
+}
+
 // TestFetch gets the files of runs by way of the broker, which forgets them then.
 func TestFetch(t *testing.T) {
 	inBubble(t, func(t *testing.T, bus cluster.Bus) {
