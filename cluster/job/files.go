@@ -51,9 +51,9 @@ func isDigest(text string) bool {
 	return err == nil && len(sum) == sha256.Size && text == hex.EncodeToString(sum)
 }
 
-// FileAt describes the regular file at path, which is read once for its digest. Its path is
+// FileAt describes the regular file at path, which is read once for its digest, unless ctx ends before. Its path is
 // made absolute, as workers with the same root find it by that.
-func FileAt(path string) (FileRef, error) {
+func FileAt(ctx context.Context, path string) (FileRef, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return FileRef{}, err
@@ -71,16 +71,29 @@ func FileAt(path string) (FileRef, error) {
 		return FileRef{}, fmt.Errorf("%w: %s is not a regular file", dataset.ErrSetting, path)
 	}
 	r := FileRef{Path: path, Name: filepath.Base(path), Size: info.Size()}
-	r.Digest, err = digestOf(f)
+	r.Digest, err = digestOf(ctx, f)
 	return r, err
 }
 
-func digestOf(r io.Reader) (string, error) {
+func digestOf(ctx context.Context, r io.Reader) (string, error) {
 	h := sha256.New()
-	if _, err := io.Copy(h, r); err != nil {
+	if _, err := io.Copy(h, stoppable{ctx, r}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// stoppable reads until its context ends: large files take minutes.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
 }
 
 // Upload gives the contents of the file at path to the broker.
@@ -138,8 +151,11 @@ func (s *Files) Open(ctx context.Context, r FileRef, blobs cluster.Blobs) (strin
 	}
 	why := fmt.Errorf("%s lies in no root of this member; start it with --root, or let the file be uploaded", r.Path)
 	if root, rel, ok := inRoot(s.roots, r.Path); ok && r.Path != "" {
-		if why = sameFile(root, rel, &r); why == nil {
+		if why = sameFile(ctx, root, rel, &r); why == nil {
 			return filepath.Join(root, rel), nil
+		}
+		if ctx.Err() != nil { // which says nothing of the file
+			return "", ctx.Err()
 		}
 	}
 	if r.Blob {
@@ -150,7 +166,7 @@ func (s *Files) Open(ctx context.Context, r FileRef, blobs cluster.Blobs) (strin
 
 // sameFile reads a file in a root, which no link leads out of, and compares it
 // with what it must be.
-func sameFile(root, rel string, r *FileRef) error {
+func sameFile(ctx context.Context, root, rel string, r *FileRef) error {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
 		return err
@@ -171,7 +187,7 @@ func sameFile(root, rel string, r *FileRef) error {
 	if info.Size() != r.Size {
 		return fmt.Errorf("%s has %d bytes here and %d where the run was made; give all members the same file", r.Path, info.Size(), r.Size)
 	}
-	sum, err := digestOf(f)
+	sum, err := digestOf(ctx, f)
 	if err == nil && sum != r.Digest {
 		err = fmt.Errorf("%s has other contents here than where the run was made; give all members the same file", r.Path)
 	}
@@ -182,7 +198,7 @@ func sameFile(root, rel string, r *FileRef) error {
 func (s *Files) fetch(ctx context.Context, r FileRef, blobs cluster.Blobs) (string, error) {
 	dir := filepath.Join(s.cache, r.Digest)
 	path := filepath.Join(dir, r.Name)
-	if sameFile(dir, r.Name, &r) == nil {
+	if sameFile(ctx, dir, r.Name, &r) == nil {
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ func TestFiles(t *testing.T) {
 	if err := os.WriteFile(source, []byte("1,2\n3,4\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r, err := FileAt(source)
+	r, err := FileAt(t.Context(), source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +98,41 @@ func TestInEveryRoot(t *testing.T) {
 	} {
 		if got := InEveryRoot(tc.members, tc.path); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestFilesStopped ends the context while a file is read for its digest, which takes minutes of a large one: that is not the fault of the file
+// or the job.
+func TestFilesStopped(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "a.csv")
+	if err := os.WriteFile(source, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := FileAt(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewFiles(t.TempDir(), []string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &Job{ID: "r-1", Files: []FileRef{r}, files: s}
+	if _, err := j.Open(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for what, do := range map[string]func() error{
+		"description": func() error { _, err := FileAt(ctx, source); return err },
+		"job":         func() error { _, err := j.AddFile(ctx, source); return err },
+		"rows":        func() error { _, err := FindRows(ctx, []string{source}, dataset.Options{}); return err },
+		"opening":     func() error { _, err := j.Open(ctx, source); return err },
+		"comparison":  func() error { return j.Unchanged(ctx) },
+	} {
+		if err := do(); !errors.Is(err, context.Canceled) || errors.Is(err, cluster.ErrJob) || errors.Is(err, dataset.ErrSetting) {
+			t.Errorf("%s: %v, want the end of the context", what, err)
 		}
 	}
 }

@@ -42,8 +42,8 @@ type Job struct {
 
 // AddFile adds the file at path to a job that is being made, once, and returns its
 // absolute path.
-func (j *Job) AddFile(path string) (string, error) {
-	r, err := FileAt(path)
+func (j *Job) AddFile(ctx context.Context, path string) (string, error) {
+	r, err := FileAt(ctx, path)
 	if err != nil {
 		return "", err
 	}
@@ -126,9 +126,12 @@ func (j *Job) Open(ctx context.Context, path string) (string, error) {
 }
 
 // Unchanged gives an error if a file that Open has found has other contents now. It matches cluster.ErrJob.
-func (j *Job) Unchanged(context.Context) error {
+func (j *Job) Unchanged(ctx context.Context) error {
 	for local, r := range j.opened {
-		now, err := FileAt(local)
+		now, err := FileAt(ctx, local)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err == nil && now.Digest != r.Digest {
 			err = fmt.Errorf("%s has other contents; submit the job again", local)
 		}

@@ -97,11 +97,11 @@ func TestJobOpen(t *testing.T) {
 	}
 	j := &Job{ID: "run-1", files: files, blobs: simnet.New(1, simnet.Faults{}).Host("c").Bus().Blobs()}
 	for range 2 {
-		if path, err := j.AddFile(filepath.Join(dir, "a.csv")); err != nil || path != filepath.Join(dir, "a.csv") || len(j.Files) != 1 {
+		if path, err := j.AddFile(t.Context(), filepath.Join(dir, "a.csv")); err != nil || path != filepath.Join(dir, "a.csv") || len(j.Files) != 1 {
 			t.Fatalf("%s, %v, %d files", path, err, len(j.Files))
 		}
 	}
-	if _, err := j.AddFile(filepath.Join(dir, "c.csv")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := j.AddFile(t.Context(), filepath.Join(dir, "c.csv")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	if path, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); err != nil || string(readFile(t, path)) != "1\n" {
@@ -186,7 +186,7 @@ func TestRunnerNames(t *testing.T) {
 		if err := os.WriteFile(path, []byte("same\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := j.AddFile(path); err != nil {
+		if _, err := j.AddFile(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
 		if err := j.Files[i].Upload(t.Context(), bus.Blobs(), path); err != nil {

@@ -102,7 +102,7 @@ func (l *Lead) Gather(ctx context.Context) error {
 // ShareFile describes the file at path to the workers, and gives it to the broker
 // unless it lies in a root of every one.
 func (l *Lead) ShareFile(ctx context.Context, path string) (FileRef, error) {
-	r, err := FileAt(path)
+	r, err := FileAt(ctx, path)
 	if err == nil && !InEveryRoot(l.members, r.Path) {
 		if err = l.note(ctx, r.Digest); err == nil {
 			err = r.Upload(ctx, l.Bus.Blobs(), r.Path)
@@ -145,7 +145,7 @@ func (l *Lead) publish(ctx context.Context, model [32]byte, settings any, files 
 	if err != nil {
 		return spec, err
 	}
-	digest, err := digestOf(bytes.NewReader(text))
+	digest, err := digestOf(ctx, bytes.NewReader(text))
 	if err != nil {
 		return spec, err
 	}

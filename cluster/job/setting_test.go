@@ -61,7 +61,7 @@ func imageFiles(t *testing.T, dir string, shades int) TrainRows {
 	t.Helper()
 	paths := datasettest.Images(t, dir, shades)
 	rows := func(path string) Rows {
-		r, err := FindRows([]string{path}, dataset.Options{Image: [3]int{4, 4, 1}})
+		r, err := FindRows(t.Context(), []string{path}, dataset.Options{Image: [3]int{4, 4, 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

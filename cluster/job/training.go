@@ -103,7 +103,7 @@ type Rows struct {
 
 // FindRows names the rows that paths mean. It is called before they are read, so that what the
 // workers are told to read later is what was read here.
-func FindRows(paths []string, o dataset.Options) (Rows, error) {
+func FindRows(ctx context.Context, paths []string, o dataset.Options) (Rows, error) {
 	rows := Rows{Paths: paths, Options: o}
 	if len(paths) == 1 && IsBuiltin(paths[0]) {
 		return rows, nil
@@ -113,7 +113,7 @@ func FindRows(paths []string, o dataset.Options) (Rows, error) {
 		return rows, err
 	}
 	for _, f := range files {
-		r, err := FileAt(f)
+		r, err := FileAt(ctx, f)
 		if err != nil {
 			return rows, err
 		}
@@ -201,7 +201,7 @@ func (l *Lead) share(ctx context.Context, rows Rows, src dataset.Source) (*sourc
 		return ref, l.uploadTable(ctx, ref, src)
 	}
 	for _, f := range rows.files {
-		now, err := FileAt(f.Path)
+		now, err := FileAt(ctx, f.Path)
 		if err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func TestLoadPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, err := job.FileAt(path)
+	ref, err := job.FileAt(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestLoadPredict(t *testing.T) {
 	if err := os.WriteFile(profilePath, counts, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	profile, err := job.FileAt(profilePath)
+	profile, err := job.FileAt(t.Context(), profilePath)
 	if err != nil {
 		t.Fatal(err)
 	}

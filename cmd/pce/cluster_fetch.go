@@ -116,7 +116,7 @@ func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, err
 	got := &fetched{Run: run, Dir: dir, Files: []fetchedFile{}}
 	for i := range files {
 		f := &files[i]
-		path, there, err := placeFile(f, dir)
+		path, there, err := placeFile(ctx, f, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -196,7 +196,7 @@ func askFiles(ctx context.Context, bus cluster.Bus, r filesRequest) ([]job.FileR
 
 // placeFile says where a file that was given goes in a directory, and whether it is there
 // already. Other contents of that name are an error.
-func placeFile(r *job.FileRef, dir string) (path string, there bool, err error) {
+func placeFile(ctx context.Context, r *job.FileRef, dir string) (path string, there bool, err error) {
 	if err := r.Check(); err != nil {
 		return "", false, err
 	}
@@ -207,7 +207,7 @@ func placeFile(r *job.FileRef, dir string) (path string, there bool, err error) 
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return path, false, nil
 	}
-	have, err := job.FileAt(path)
+	have, err := job.FileAt(ctx, path)
 	if err != nil {
 		return "", false, err
 	}

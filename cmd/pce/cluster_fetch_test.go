@@ -167,7 +167,7 @@ func TestFetch(t *testing.T) {
 func TestFetchNames(t *testing.T) {
 	for _, name := range []string{"../x", "a/b", "", ".", "..", "/etc/passwd", ".lock"} {
 		r := job.FileRef{Name: name, Digest: strings.Repeat("0", 64)}
-		if path, _, err := placeFile(&r, t.TempDir()); err == nil {
+		if path, _, err := placeFile(t.Context(), &r, t.TempDir()); err == nil {
 			t.Errorf("%q goes to %s", name, path)
 		}
 	}

@@ -277,7 +277,7 @@ func (g *fileGiver) upload(ctx context.Context, run string) ([]job.FileRef, erro
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") || e.Name() == job.AnswersFile || e.Name() == job.JournalFile {
 			continue
 		}
-		f, err := job.FileAt(filepath.Join(g.runDir(run), e.Name()))
+		f, err := job.FileAt(ctx, filepath.Join(g.runDir(run), e.Name()))
 		if err != nil {
 			return nil, err
 		}

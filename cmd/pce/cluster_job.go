@@ -192,14 +192,14 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 			return nil, err
 		}
 		for i := range paths {
-			if paths[i], err = j.AddFile(paths[i]); err != nil {
+			if paths[i], err = j.AddFile(ctx, paths[i]); err != nil {
 				return nil, err
 			}
 		}
 		*list = paths
 	}
 	if m := jobModel(&own, j.Kind); m != nil {
-		if *m, err = j.AddFile(*m); err != nil {
+		if *m, err = j.AddFile(ctx, *m); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +207,7 @@ func (a *app) newJob(ctx context.Context, id string, cfg *configs.Config) (*job.
 		return nil, err
 	}
 	if own.Job.Profile != "" {
-		if own.Job.Profile, err = j.AddFile(own.Job.Profile); err != nil {
+		if own.Job.Profile, err = j.AddFile(ctx, own.Job.Profile); err != nil {
 			return nil, err
 		}
 	}

@@ -504,7 +504,7 @@ func TestBadJobs(t *testing.T) {
 			}
 			j.Config = string(text)
 			if list {
-				r, err := job.FileAt(path)
+				r, err := job.FileAt(t.Context(), path)
 				if err != nil {
 					t.Fatal(err)
 				}

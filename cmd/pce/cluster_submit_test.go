@@ -119,7 +119,7 @@ func TestEnqueueTooLarge(t *testing.T) {
 	}
 	inBubble(t, func(t *testing.T, bus cluster.Bus) {
 		j := &job.Job{Version: job.Version, ID: "r-1", Kind: kindTrain, Config: strings.Repeat("#", bus.MaxPayload())}
-		if _, err := j.AddFile(path); err != nil {
+		if _, err := j.AddFile(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := enqueue(t.Context(), sealedBus{bus, t}, j, configs.Default(), false); err == nil || !strings.Contains(err.Error(), "with its 1 files, and the queue takes") {
@@ -138,7 +138,7 @@ func TestEnqueueUndo(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, bus cluster.Bus) {
 			j := &job.Job{Version: job.Version, ID: "r-1", Kind: kindTrain}
-			if _, err := j.AddFile(path); err != nil {
+			if _, err := j.AddFile(t.Context(), path); err != nil {
 				t.Fatal(err)
 			}
 			refusing := refusingBus{bus, func() {

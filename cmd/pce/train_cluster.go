@@ -179,7 +179,7 @@ func (c *clusterTraining) rows(ctx context.Context) (rows job.TrainRows, err err
 		if err != nil {
 			return rows, err
 		}
-		if *s.rows, err = job.FindRows(paths, o); err != nil {
+		if *s.rows, err = job.FindRows(ctx, paths, o); err != nil {
 			return rows, err
 		}
 	}
