@@ -247,6 +247,9 @@ func (w *Worker) loop(ctx, live context.Context) {
 		case <-stopping:
 			stopping, w.leaving, w.queue = nil, true, nil
 			grace = time.After(w.o.Lease)
+			if w.state == loading { // a shard or a move is finished, a run that is not loaded yet is of no use
+				w.abandon()
+			}
 			w.beat()
 		case <-grace:
 			return

@@ -24,7 +24,7 @@ func (w *Worker) prepare(ctx context.Context, spec *Spec) {
 		sess, err = w.o.Loader.Load(loadCtx, *spec, w.o.Bus.Blobs())
 		return err
 	}, func(err error) {
-		if w.spec != spec { // another one came meanwhile
+		if w.spec != spec || w.leaving { // another one came meanwhile, or a signal
 			if sess != nil {
 				w.do(sess.Close, func(error) {})
 			}
