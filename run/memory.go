@@ -50,7 +50,7 @@ func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	if err != nil {
 		return MemoryPlan{}, err
 	}
-	m.Parameters, m.Values, m.Scratch, m.Program = by.Parameters, m.Values+by.Values, m.Scratch+by.Scratch, m.Program+by.Program
+	m.Parameters, m.Values, m.Flows, m.Scratch, m.Program = by.Parameters, m.Values+by.Values, m.Flows+by.Flows, m.Scratch+by.Scratch, m.Program+by.Program
 	m.add()
 	return m, nil
 }

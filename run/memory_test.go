@@ -295,7 +295,7 @@ func TestPruneMemory(t *testing.T) {
 }
 
 // TestMemoryOfQueriesOfCode wants the engine of a circuit of code planned beside the code, where queries need it: its parts
-// are those of the same circuit without code, and the values of both.
+// are those of the same circuit without code, and the values of both. The way down keeps flows, as every column has two leaves.
 func TestMemoryOfQueriesOfCode(t *testing.T) {
 	b, _ := rareCodes(t, 1)
 	b.how.Path = PathAuto
@@ -317,7 +317,7 @@ func TestMemoryOfQueriesOfCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	engine := plan(tensor, l.besideCode())
-	if code.Values <= 0 || engine.Values <= 0 || engine.Program <= 0 || both.Values != code.Values+engine.Values ||
+	if code.Values <= 0 || engine.Values <= 0 || engine.Flows <= 0 || engine.Program <= 0 || both.Values != code.Values+engine.Values || both.Flows != code.Flows+engine.Flows ||
 		both.Program != code.Program+engine.Program || both.Scratch != code.Scratch+engine.Scratch || both.Parameters != engine.Parameters {
 		t.Errorf("%+v, of which the code takes %+v and the engine %+v", both, code, engine)
 	}
