@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/engine"
@@ -189,8 +190,14 @@ func programBytes(b *Blueprint) int64 {
 	for i := range p.Sums {
 		n += int64(len(p.Sums[i].Fan))
 	}
-	const perNode, perVector = 400, 600
-	return 4*n + 16*int64(p.ParamBlocks) + perNode*int64(len(b.Graph.Nodes)) + perVector*int64(len(p.Vectors))
+	more := len(p.Elements) // operands beside those that have a product of their own: each sum that reads one has its own
+	for i := range b.Graph.Nodes {
+		if b.Graph.Nodes[i].Kind == circuit.Product {
+			more--
+		}
+	}
+	const perNode, perVector, perElement = 400, 600, 260
+	return 4*n + 16*int64(p.ParamBlocks) + perNode*int64(len(b.Graph.Nodes)) + perVector*int64(len(p.Vectors)) + perElement*int64(max(more, 0))
 }
 
 // check refuses a plan above l.MaxMemory with an error that matches kernels.ErrMemory and says

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -443,4 +444,55 @@ func TestPoolLoad(t *testing.T) {
 			t.Errorf("within %d bytes an engine has %d rows, which take %d", limit, m.Rows, m.Total)
 		}
 	}
+}
+
+// TestMemoryOfSharedProducts compares the plan of a program whose products are read by many sums with what graph, program and
+// engine have on the heap: each sum has operands of its own.
+func TestMemoryOfSharedProducts(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC() // what the first one has found finalizers for
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const n = 200
+	before := heap()
+	g := &circuit.Graph{NumVars: 2}
+	add := func(k circuit.Kind, v int, children ...circuit.NodeID) circuit.NodeID {
+		node := circuit.Node{Kind: k, Units: 1, Var: v, Children: children}
+		if k == circuit.Input {
+			node.Leaf = circuit.Bernoulli{}
+		}
+		g.Nodes = append(g.Nodes, node)
+		return circuit.NodeID(len(g.Nodes) - 1)
+	}
+	var products, sums []circuit.NodeID
+	for range n {
+		products = append(products, add(circuit.Product, 0, add(circuit.Input, 0), add(circuit.Input, 1)))
+	}
+	for range n {
+		sums = append(sums, add(circuit.Sum, 0, products...))
+	}
+	g.Root = add(circuit.Sum, 0, sums...)
+	b, err := FromGraph(How{Path: PathTensor}, g, func(id circuit.NodeID, dst []float32) error { return circuit.InitParams(g, id, 3, nil, dst) }, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	l := Load{Options: Options{Device: "cpu", Threads: 1, Rows: 1}, Train: true}
+	plan, err := b.Memory(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := b.Engine(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := heap() - before - plan.Parameters - plan.Values - plan.Flows - plan.Scratch
+	if len(b.Program.Elements) < n*n || took > plan.Program*5/4 || took < plan.Program/2 {
+		t.Errorf("%d operands: graph, program and lists have %d bytes, planned %d", len(b.Program.Elements), took, plan.Program)
+	}
+	e.Close()
+	runtime.KeepAlive(g)
 }
