@@ -50,7 +50,8 @@ type LayerReport struct {
 type Report struct {
 	Passes []PassReport  `json:"passes"`
 	Layers []LayerReport `json:"layers"`
-	// Edges are the weights that exist, PaddedEdges what the kernels multiply.
+	// Edges are the weights that exist, PaddedEdges those that the rows of partitions have room for. Kernels multiply the
+	// blocks that there are, those of LayerReport.Edges.
 	Edges       int64 `json:"edges"`
 	PaddedEdges int64 `json:"padded_edges"`
 }

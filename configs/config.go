@@ -131,8 +131,8 @@ type Text struct {
 // Compile is how the circuit becomes a program. It changes speed and memory, and the last bits
 // of results.
 type Compile struct {
-	MaxGroups        int     `yaml:"max_groups" min:"1" max:"512" doc:"partitions a layer is cut into at most"`
-	PaddingTolerance float64 `yaml:"padding_tolerance" min:"0" max:"100" doc:"padded edges allowed, as a fraction of the edges, before another partition is used"`
+	MaxGroups        int     `yaml:"max_groups" min:"1" max:"512" doc:"partitions that the index tensors of a layer are cut into at most; kernels pass over what pads them, so it changes memory and not time"`
+	PaddingTolerance float64 `yaml:"padding_tolerance" min:"0" max:"100" doc:"padded edges allowed, as a fraction of the edges, before another partition is used; kernels pass over them"`
 	BlockSize        int     `yaml:"block_size" enum:"0|1|2|4|8|16|32" doc:"units of a block; 0: chosen by the compiler"`
 }
 

@@ -168,8 +168,8 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 	} else {
 		i.BlockSize = b.Program.BlockSize
 	}
-	if b.Report.PaddedEdges > 0 {
-		i.PaddingWaste = 1 - float64(b.Report.Edges)/float64(b.Report.PaddedEdges)
+	if b.Program != nil {
+		i.PaddingWaste = paddingWaste(&b.Report, b.Program.BlockSize)
 	}
 	for k := range b.Graph.Nodes {
 		if n := &b.Graph.Nodes[k]; n.Kind == circuit.Input {
@@ -186,6 +186,19 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 		}
 	}
 	return i, nil
+}
+
+// paddingWaste returns the share of the weights in edge blocks that are padding, 0 where there are none. Kernels multiply whole blocks,
+// and pass over what fills the rows of partitions up.
+func paddingWaste(r *compile.Report, size int) float64 {
+	blocks := int64(0)
+	for i := range r.Layers {
+		blocks += r.Layers[i].Edges
+	}
+	if blocks == 0 {
+		return 0
+	}
+	return 1 - float64(r.Edges)/float64(blocks*int64(size)*int64(size))
 }
 
 // Comparable reports whether Information can compare the model with another one: both are

@@ -78,22 +78,46 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestPaddingWaste wants the share of the padded edges that are padding.
+// TestPaddingWaste wants the share of the weights in edge blocks that are padding: the units that a block lacks, and not what rows of
+// few edge blocks have beside one of many.
 func TestPaddingWaste(t *testing.T) {
+	share := func(s run.Structure, rows run.Rows, o compile.Options) (waste float64, r compile.Report, size int) {
+		t.Helper()
+		b, err := run.Build(t.Context(), s, rows, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		i, err := b.Info(run.QueryLoad(run.Options{Device: "cpu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i.PaddingWaste, b.Report, i.BlockSize
+	}
 	s := run.DefaultStructure()
 	s.Kind, s.Latents = "hclt", 5
-	b, err := run.Build(t.Context(), s, run.Files("builtin:random?rows=20&vars=6&categories=3"), compile.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
+	waste, r, _ := share(s, run.Files("builtin:random?rows=20&vars=6&categories=3"), compile.DefaultOptions())
+	if want := float64(r.PaddedEdges-r.Edges) / float64(r.PaddedEdges); !(want > 0) || math.Abs(waste-want) > 1e-12 {
+		t.Errorf("%d edges of %d padded ones: a share of %v, want %v", r.Edges, r.PaddedEdges, waste, want)
 	}
-	defer b.Close()
-	i, err := b.Info(run.QueryLoad(run.Options{Device: "cpu"}))
-	if err != nil {
-		t.Fatal(err)
+	g := &circuit.Graph{NumVars: 2}
+	add := func(n circuit.Node) circuit.NodeID {
+		g.Nodes = append(g.Nodes, n)
+		return circuit.NodeID(len(g.Nodes) - 1)
 	}
-	r := b.Report
-	if want := float64(r.PaddedEdges-r.Edges) / float64(r.PaddedEdges); !(want > 0) || math.Abs(i.PaddingWaste-want) > 1e-12 {
-		t.Errorf("%d edges of %d padded ones: a share of %v, want %v", r.Edges, r.PaddedEdges, i.PaddingWaste, want)
+	var below []circuit.NodeID
+	for range 9 {
+		below = append(below, add(circuit.Node{Units: 1, Leaf: circuit.Categorical{Categories: 3}}))
+	}
+	var operands []circuit.NodeID
+	for _, few := range [][]circuit.NodeID{below[:1], below} { // one operand, and nine
+		leaf := add(circuit.Node{Units: 1, Var: 1, Leaf: circuit.Categorical{Categories: 3}})
+		operands = append(operands, add(circuit.Node{Kind: circuit.Product, Units: 1, Children: []circuit.NodeID{leaf, add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: few})}}))
+	}
+	g.Root = add(circuit.Node{Kind: circuit.Sum, Units: 1, Children: operands})
+	waste, r, size := share(run.Structure{Graph: g}, nil, compile.Options{MaxGroups: 1})
+	if size != 1 || r.PaddedEdges != 2*9+2 || r.Edges != 12 || waste != 0 {
+		t.Errorf("blocks of %d, %d edges of %d padded ones: a share of %v, want 0, as every block is a weight", size, r.Edges, r.PaddedEdges, waste)
 	}
 }
 
