@@ -18,6 +18,7 @@ func edges(s *state) (string, error) {
 	p := s.prog
 	size := p.BlockSize
 	s.blks = make([][]edgeBlock, len(p.Sums))
+	stored := int64(0) // weights of owners: those that edge blocks hold, while the report counts the edges of all sums
 	for i := range p.Sums {
 		sum := &p.Sums[i]
 		if sum.Owner != int32(i) {
@@ -53,7 +54,8 @@ func edges(s *state) (string, error) {
 			return "", err
 		}
 		p.ParamBlocks += sum.NumBlocks
-		s.rep.Edges += fanSum(sum.Fan)
+		n := fanSum(sum.Fan)
+		stored, s.rep.Edges = stored+n, s.rep.Edges+n
 	}
 	s.pmap.blks = s.blks
 	s.needSoft()
@@ -85,7 +87,7 @@ func edges(s *state) (string, error) {
 			in.Zeros = z.HasZeros()
 		}
 	}
-	return fmt.Sprintf("%d weights in %d edge blocks, %d floats of parameters", s.rep.Edges, p.ParamBlocks-1, p.NumParams), nil
+	return fmt.Sprintf("%d weights in %d edge blocks, %d floats of parameters", stored, p.ParamBlocks-1, p.NumParams), nil
 }
 
 // room returns an error if n more edge blocks are too many.
