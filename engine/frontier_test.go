@@ -54,3 +54,20 @@ func TestPointRows(t *testing.T) {
 		t.Errorf("a point has %d bytes, a partial completion %d beside its place", point, partial)
 	}
 }
+
+// TestPosteriorBytes wants the plan to hold the posteriors of any columns: those of few have rows to make up for it.
+func TestPosteriorBytes(t *testing.T) {
+	for _, all := range []int{1, 8, 6000, posteriorLen/2 + 1, posteriorLen, posteriorLen + 1, 1 << 24} {
+		for _, rows := range []int{1, 512, 2048} {
+			most := 0
+			for _, some := range []int{1, 3, 1000, 1 << 20, 3 << 20, all/2 + 1, all} {
+				if some <= all {
+					most = max(most, some*posteriorRows(rows, some))
+				}
+			}
+			if got := PosteriorBytes(rows, all); got < 4*int64(most) || got > 4*int64(max(all, min(rows*all, posteriorLen))) {
+				t.Errorf("%d bytes planned for launches of %d rows of %d elements; some columns take %d", got, rows, all, 4*most)
+			}
+		}
+	}
+}

@@ -15,10 +15,11 @@ import (
 // has more: 32 MiB.
 const posteriorLen = 1 << 23
 
-// PosteriorBytes is what the posteriors of a launch of that many rows take at most, on the
-// device and on the host each, where a row has that many elements.
+// PosteriorBytes is what the posteriors of a launch of up to that many rows take at most, on the
+// device and on the host each, where those of all columns have that many elements in a row. Those of
+// fewer columns take more rows at a time.
 func PosteriorBytes(rows, elements int) int64 {
-	return 4 * int64(elements) * int64(posteriorRows(rows, elements))
+	return 4 * min(int64(rows)*int64(elements), int64(max(elements, posteriorLen)))
 }
 
 // posteriorRows is how many rows of that many elements a launch has at most.
