@@ -222,6 +222,10 @@ func (b *Blueprint) check(l Load) error {
 				kernels.ErrMemory, need, l.MaxMemory>>20, l.Rows, m.Total>>20)
 		}
 	}
+	if m.Data > m.Total/2 {
+		return fmt.Errorf("%w: the run needs %d MiB, of which the tables of rows take %d, and %d MiB are available; use fewer rows",
+			kernels.ErrMemory, need, m.Data>>20, l.MaxMemory>>20)
+	}
 	return fmt.Errorf("%w: the run needs %d MiB, %d MiB are available, and fewer rows do not help; use fewer latents, or columns of fewer categories",
 		kernels.ErrMemory, need, l.MaxMemory>>20)
 }

@@ -38,6 +38,21 @@ func TestRowsWithin(t *testing.T) {
 	}
 }
 
+// TestRefusedFor wants the advice of a refusal to be about what takes the memory: the circuit, the rows of a launch or the tables.
+func TestRefusedFor(t *testing.T) {
+	b := longHMM(t, 400)
+	for words, l := range map[string]Load{
+		"lower shard_rows":                                                   {Options: Options{Rows: 2048, MaxMemory: 40 << 20}},
+		"fewer rows do not help; use fewer latents":                          {Options: Options{Rows: 2048, MaxMemory: 1 << 20}},
+		"tables of rows take 1024, and 40 MiB are available; use fewer rows": {Options: Options{Rows: 2048, MaxMemory: 40 << 20}, Tables: 1 << 30},
+	} {
+		l.Device, l.Threads, l.Train = "cpu", 1, true
+		if err := b.check(l); !errors.Is(err, kernels.ErrMemory) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v, want %q", err, words)
+		}
+	}
+}
+
 // longHMM is a chain of the given number of steps with 8 states, each with weights
 // of its own.
 func longHMM(t *testing.T, steps int) *Blueprint {
