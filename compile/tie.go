@@ -49,5 +49,11 @@ func tie(s *state) (string, error) {
 			}
 		}
 	}
-	return fmt.Sprintf("%d owners of parameters, %d nodes tied to them", len(s.pmap.entries), tied), nil
+	owners := len(s.pmap.entries)
+	for _, e := range s.pmap.entries {
+		if e.kind == circuit.Input && p.Inputs[e.def].Family.NumParams() == 0 {
+			owners-- // an indicator, which has none
+		}
+	}
+	return fmt.Sprintf("%d owners of parameters, %d nodes tied to them", owners, tied), nil
 }
