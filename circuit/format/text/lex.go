@@ -36,8 +36,11 @@ type lexer struct {
 	next token
 }
 
+// mark is the byte order mark, which some editors put in front of a text.
+const mark = "\ufeff"
+
 func newLexer(text string) *lexer {
-	l := &lexer{text: text}
+	l := &lexer{text: strings.TrimPrefix(text, mark)}
 	l.take()
 	if l.next.kind == '\n' { // comments and empty lines before the first statement
 		l.take()

@@ -34,7 +34,8 @@ func printText(m *format.Model) (string, error) {
 
 // TestFormat holds the format to what all of them promise.
 func TestFormat(t *testing.T) {
-	formattest.Run(t, Format, []byte(formattest.Everything), []byte("# a comment\n\ncircuit 1\na = input x0 bernoulli\n"))
+	formattest.Run(t, Format, []byte(formattest.Everything), []byte("# a comment\n\ncircuit 1\na = input x0 bernoulli\n"),
+		[]byte("\ufeffcircuit 1\na = input x0 bernoulli 0.5\n"))
 }
 
 // TestCutText cuts a text at every byte: what is left is a model whose parameters
