@@ -189,6 +189,15 @@ func integers(words []string, want ...*int) error {
 	return nil
 }
 
+// exactly is integers of words that are the last of their line: what is behind them would be lost, such as the next node where
+// the end of a line is.
+func exactly(words []string, want ...*int) error {
+	if len(words) > len(want) {
+		return fmt.Errorf("%.40q where the line should end; give each node a line of its own", words[len(want)])
+	}
+	return integers(words, want...)
+}
+
 // maxVars bounds the variables that a text may ask for by a number, as the graph has no fewer.
 const maxVars = 1 << 20
 
@@ -272,7 +281,10 @@ func complement(word string) float64 {
 // jpc reads a line of Juice's own text.
 func (r *reader) jpc(words []string) (err error) {
 	if r.count < 0 {
-		return integers(words[1:], &r.count)
+		if err := integers(words[1:], &r.count); err != nil || r.count >= 0 {
+			return err
+		}
+		return fmt.Errorf("%d nodes; want 1 or more", r.count)
 	}
 	if !slices.Contains([]string{"L", "I", "C", "B", "G", "P", "S"}, words[0]) {
 		return fmt.Errorf("%.40q where a kind of node should be: L, I, C, B, G, P or S", words[0])
@@ -284,10 +296,12 @@ func (r *reader) jpc(words []string) (err error) {
 	var n units.Node
 	switch rest := words[4:]; words[0] {
 	case "L":
-		n, err = r.literal(third)
+		if err = exactly(rest); err == nil {
+			n, err = r.literal(third)
+		}
 	case "I":
 		var value int
-		if err = integers(rest, &value); err == nil {
+		if err = exactly(rest, &value); err == nil {
 			n, err = r.value(third-1, value, value+1)
 		}
 	case "C":
@@ -463,7 +477,7 @@ func (r *reader) spn(words []string) (err error) {
 		return nil
 	case "v":
 		var v, value int
-		if err = integers(rest, &v, &value); err == nil {
+		if err = exactly(rest, &v, &value); err == nil {
 			n, err = r.value(v, value, 1)
 		}
 	case "*":
