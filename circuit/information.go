@@ -22,9 +22,12 @@ type Information struct {
 // entropy is Σ θ·(-log θ + H(child)); a product's is the sum of its children's. So it is for
 // the other two, as a row of p takes the same edges under q.
 func DeterministicInformation(g *Graph, p, q ParamFunc) (Information, error) {
-	units := make([][]Information, len(g.Nodes))
+	units, used := make([][]Information, len(g.Nodes)), Reachable(g)
 	var theta, phi []float32
 	for i := range g.Nodes {
+		if !used[i] { // its parameters may be left open, as other queries do not ask for them
+			continue
+		}
 		id := NodeID(i)
 		n := &g.Nodes[i]
 		units[i] = make([]Information, n.Units)

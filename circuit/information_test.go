@@ -190,3 +190,20 @@ func TestPoissonDivergence(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedInformation asks nothing of nodes that the root does not reach: their parameters may be left open, as other queries do
+// not read them.
+func TestUnusedInformation(t *testing.T) {
+	coin := circuit.Node{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}}
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{coin, coin, coin}, Root: 1}
+	params := func(id circuit.NodeID, dst []float32) error {
+		if id != g.Root {
+			return errors.New("left open")
+		}
+		dst[0], dst[1] = 0.5, 0.5
+		return nil
+	}
+	if x, err := circuit.DeterministicInformation(g, params, params); err != nil || !(math.Abs(x.Entropy-math.Ln2) <= 1e-12) {
+		t.Errorf("%+v, %v; want the entropy of a coin", x, err)
+	}
+}
