@@ -79,9 +79,9 @@ func newPrinter(w io.Writer, m *format.Model) (*printer, error) {
 		}
 		seen[name] = true
 	}
-	for i := range p.Graph.Nodes {
+	for i, used := range circuit.Reachable(p.Graph) {
 		for u := range p.Graph.Nodes[i].Units {
-			if p.Graph.Nodes[i].Kind == circuit.Input {
+			if used && p.Graph.Nodes[i].Kind == circuit.Input {
 				if _, err := p.leaf(units.Unit{Node: circuit.NodeID(i), U: u}); err != nil {
 					return nil, fmt.Errorf("%w: node %d: %w", format.ErrModel, i, err)
 				}

@@ -190,6 +190,27 @@ func TestPrintLost(t *testing.T) {
 	}
 }
 
+// TestPrintUnused writes a circuit with a leaf that the text does not have and that the root does not reach, as other formats do.
+func TestPrintUnused(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 1, Leaf: circuit.Binomial{Trials: 1}}, {Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}},
+	}}
+	m := format.NewModel(g, nil, format.Params{Float64: func(_ circuit.NodeID, dst []float64) error {
+		for i := range dst {
+			dst[i] = 0.5
+		}
+		return nil
+	}})
+	var b bytes.Buffer
+	if _, err := spflow.Print(&b, m); err != nil || !strings.Contains(b.String(), "Bernoulli(V0|p=0.5)") {
+		t.Errorf("%v: %s", err, &b)
+	}
+	g.Root = 0
+	if _, err := spflow.Print(&b, m); !errors.Is(err, format.ErrModel) {
+		t.Errorf("the leaf as the root: %v, want a refusal", err)
+	}
+}
+
 // TestPrintBlocks writes circuits of blocks of units, of which each is a node of the text.
 func TestPrintBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))

@@ -29,19 +29,25 @@ type Unit struct {
 // Circuit is a circuit as units. It must not be changed.
 type Circuit struct {
 	Graph  *circuit.Graph
-	Params [][]float64 // of the nodes that own some
+	Params [][]float64 // of the nodes that own some which the root needs
 	first  []int       // number of a node's first unit
 }
 
-// Of reads the parameters of a model and returns its circuit.
+// Of reads the parameters of a model and returns its circuit. Those that the root does not need may be left open.
 func Of(m *format.Model) (*Circuit, error) {
 	c := &Circuit{Graph: m.Graph, Params: make([][]float64, len(m.Graph.Nodes)), first: make([]int, len(m.Graph.Nodes))}
+	needed := make([]bool, len(m.Graph.Nodes)) // parameters, by owners
+	for i, used := range circuit.Reachable(m.Graph) {
+		if used {
+			needed[m.Graph.Owner(circuit.NodeID(i))] = true
+		}
+	}
 	next := 0
 	for i := range c.Graph.Nodes {
 		id := circuit.NodeID(i)
 		c.first[i] = next
 		next += c.Graph.Nodes[i].Units
-		if c.Graph.OwnsParams(id) {
+		if needed[i] && c.Graph.OwnsParams(id) {
 			c.Params[i] = make([]float64, c.Graph.NumParams(id))
 			if err := m.Params64(id, c.Params[i]); err != nil {
 				return nil, err

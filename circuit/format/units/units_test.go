@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/circuit/format/formattest"
 	"github.com/pce-engine/pce/circuit/format/units"
 	"github.com/pce-engine/pce/circuit/reference"
@@ -67,6 +69,27 @@ func TestUnits(t *testing.T) {
 				t.Fatalf("seed %d, row %v: %v and %v, %v", seed, row, a, b, err)
 			}
 		}
+	}
+}
+
+// TestUnused reads parameters that the root needs, those of a node that others are tied to included, and may not have others.
+func TestUnused(t *testing.T) {
+	coin := circuit.Node{Kind: circuit.Input, Units: 1, Leaf: circuit.Bernoulli{}}
+	tied := coin
+	tied.Tie = circuit.TieTo(1)
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{coin, coin, tied}, Root: 2}
+	c, err := units.Of(format.NewModel(g, nil, format.Params{Float64: func(id circuit.NodeID, dst []float64) error {
+		if id != 1 {
+			return format.ErrNoParams
+		}
+		dst[0], dst[1] = 0.25, 0.75
+		return nil
+	}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, p, _ := c.Leaf(c.Root()); !slices.Equal(p, []float64{0.25, 0.75}) {
+		t.Errorf("the root has %v, want what it is tied to", p)
 	}
 }
 
