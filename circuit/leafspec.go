@@ -111,6 +111,9 @@ func SpecOf(l Leaf) (LeafSpec, error) {
 	case Indicator:
 		s.Codes, s.Value = l.Domain, l.Value
 	default:
+		if t := reflect.TypeOf(l); t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == reflect.TypeFor[Bernoulli]().PkgPath() {
+			return LeafSpec{}, fmt.Errorf("%w: %T is a pointer to a leaf, and has no spec; use the leaf itself, a %v", ErrLeaf, l, t.Elem())
+		}
 		return LeafSpec{}, fmt.Errorf("%w: %T has no spec; use one of the families of package circuit", ErrLeaf, l)
 	}
 	s.Type = l.Name()

@@ -3,6 +3,7 @@ package circuit
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -45,6 +46,17 @@ func TestParseLeafRefuses(t *testing.T) {
 		if l, err := ParseLeaf(s); !errors.Is(err, ErrLeaf) || l != nil {
 			t.Errorf("ParseLeaf(%+v) = %v, %v", s, l, err)
 		}
+	}
+}
+
+// TestSpecOfPointer names the leaf that a pointer leads to: queries take it as they take leaves of other packages, and files do not.
+func TestSpecOfPointer(t *testing.T) {
+	_, err := SpecOf(&Gaussian{})
+	if want := "*circuit.Gaussian is a pointer to a leaf, and has no spec; use the leaf itself, a circuit.Gaussian"; !errors.Is(err, ErrLeaf) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if _, err := SpecOf(nil); !errors.Is(err, ErrLeaf) {
+		t.Errorf("no leaf: %v", err)
 	}
 }
 
