@@ -59,6 +59,9 @@ func (m *model) isParam(name string) bool {
 
 // bindCategories holds the tables to the categories of the variables' leaves.
 func (m *model) bindCategories(o *Options) error {
+	if o.Leaf == nil {
+		return fmt.Errorf("%w: %s has no leaf distribution; set Leaf", structures.ErrOptions, o.Name)
+	}
 	var codes int
 	for v := range o.Vars {
 		l, ok := o.Leaf(v).(circuit.Categorical)

@@ -133,6 +133,7 @@ func TestSizes(t *testing.T) {
 		"no duration":       {func(o *Options) { o.Sizes = map[string]int64{"D": 0} }, "hsmm.red:4:"},
 		"huge":              {func(o *Options) { o.Sizes = map[string]int64{"D": 1 << 40} }, "hsmm.red:4:"},
 		"no size":           {func(o *Options) { o.Sizes = nil; o.Source = strings.Replace(o.Source, "size ", "# ", 1) }, "hsmm.red:4:"},
+		"no leaf":           {func(o *Options) { o.Leaf = nil }, "structures: bad options: hsmm.red has no leaf distribution; set Leaf"},
 		"other leaf":        {func(o *Options) { o.Leaf = func(int) circuit.Leaf { return circuit.Gaussian{} } }, "structures: bad options: the leaf of column 1 is not categorical, as the inputs of equations are; make the column discrete and choose leaf type auto"},
 		"other categories":  {func(o *Options) { o.Leaf = mixed }, "structures: bad options: column 2 has 3 categories and column 1 has 2, and equations treat them alike; give all columns the same categories"},
 	} {
