@@ -54,7 +54,6 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 		return nil, err
 	}
 	defer b.Close()
-	b.params, b.wide = inFile(path, b.params), inFile(path, b.wide)
 	flows, rows, err := b.flows(ctx, read, o)
 	if err != nil {
 		return nil, err

@@ -154,8 +154,8 @@ func TestResize(t *testing.T) {
 		{"absent", "no such file", exitData, []string{"grow", "--model", path("absent")}},
 	} {
 		code, _, stderr := do(t, "", append(test.args, "--out", path("refused"))...)
-		if code != test.code || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") > 2 { // the second is where help is
-			t.Errorf("%s: exit code %d, %q; want %d, a line with %q", test.name, code, stderr, test.code, test.want)
+		if code != test.code || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") > 2 || strings.Count(stderr, open) > 1 { // the second line is where help is
+			t.Errorf("%s: exit code %d, %q; want %d, a line with %q, and a file once", test.name, code, stderr, test.code, test.want)
 		}
 		if _, err := os.Stat(path("refused")); err == nil {
 			t.Fatalf("%s: a file was written", test.name)
