@@ -3,6 +3,7 @@ package reduction
 import (
 	"io"
 	"strconv"
+	"strings"
 )
 
 // ReadSource returns the text of a program for Parse. Of an endless one it reads one byte more than Parse takes, so
@@ -19,6 +20,7 @@ func Parse(source string) (*Program, error) {
 	if len(source) > maxSource {
 		return nil, errorf(Pos{1, 1}, "more than %d bytes of source; give a smaller program", maxSource)
 	}
+	source = strings.TrimPrefix(source, "\ufeff") // the mark of some editors
 	p := &parser{lexer: lexer{src: source, line: 1, column: 1}}
 	if err := p.advance(); err != nil {
 		return nil, err

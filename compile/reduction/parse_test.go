@@ -90,6 +90,16 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestMark skips the byte order mark that some editors put in front of a text, which places do not count.
+func TestMark(t *testing.T) {
+	if got, want := parse(t, "\ufeff"+programs["all"]).String(), parse(t, programs["all"]).String(); got != want {
+		t.Errorf("the program is\n%s, want\n%s", got, want)
+	}
+	if _, err := Parse("\ufeff?"); err == nil || !strings.HasPrefix(err.Error(), "1:1: ") {
+		t.Errorf("%v; want the first character", err)
+	}
+}
+
 func TestRoundTripOfSharedPrograms(t *testing.T) {
 	for _, source := range shared(t) {
 		roundTrip(t, parse(t, source))
