@@ -50,9 +50,9 @@ const (
 	outlierFactor = 10
 	// A row that stands out dominates the mean if it moves it by this share.
 	outlierShare = 0.01
-	// Probabilities of a discrete row add up to 1 but for the rounding of float32
-	// parameters, at most this much for each variable.
-	roundingPerVariable = 1e-5
+	// Probabilities of discrete rows add up to 1 but for the digits that weights and leaves of a file have: circuit.CheckParams
+	// takes those that add up to 1 within 1e-3, of which a row passes a leaf and about a sum for each variable.
+	roundingPerVariable = 2e-3
 )
 
 // Warnings returns what makes the mean log-likelihood of rows doubtful, a sentence

@@ -172,6 +172,8 @@ func TestWarnings(t *testing.T) {
 		{"usual rows", usual(3000), discrete, nil},
 		{"one row", []float64{-1e9}, discrete, nil},
 		{"certain rows, rounded", []float64{1e-7, 0, 1.9e-5}, discrete, nil},
+		{"certain rows of weights with few digits", []float64{-1, 0, 3.9e-3}, discrete, nil},
+		{"past them", []float64{-1, 0, 4.1e-3}, discrete, []string{"test row 3 has log-likelihood 0.0041"}},
 		{"a positive mean", []float64{-1, 2.1e-5, 8}, discrete, []string{"test row 3 has log-likelihood 8, the mean of 3 is 2.33334: the probability of a discrete row is at most 1"}},
 		{"a positive row", usual(3000, 0.5), discrete, []string{"test row 3 has log-likelihood 0.5"}},
 		{"densities", []float64{-1, 2, 8}, mixed, nil},
