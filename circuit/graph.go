@@ -45,8 +45,8 @@ type Node struct {
 	Units int
 
 	// Children are the operands of a product or a sum, in order. A product's
-	// children have as many units as the product. A child that is listed twice in
-	// a product is counted twice.
+	// children have as many units as the product, and disjoint scopes, so that none is
+	// listed twice. A sum may list a child twice: each place has weights of its own.
 	Children []NodeID
 
 	// Var and Leaf describe an input node; every unit has its own parameters.
