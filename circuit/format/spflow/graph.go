@@ -70,7 +70,7 @@ func (p *parser) numberVariables(nodes []*node) error {
 	if p.declared {
 		for _, n := range nodes {
 			if _, ok := p.variables[n.variable]; n.kind == circuit.Input && !ok {
-				return p.fail(n.at, "the variable %.40q is not in the line of names", n.variable)
+				return p.fail(n.at, "the variable %.40q is not in %s", n.variable, p.listOfNames())
 			}
 		}
 		return nil
@@ -87,7 +87,7 @@ func (p *parser) numberVariables(nodes []*node) error {
 	}
 	if numbered {
 		if most >= maxNumbered {
-			return fmt.Errorf("variables up to V%d, at most V%d can do without a line of names; add one", most, maxNumbered-1)
+			return fmt.Errorf("variables up to V%d, at most V%d can do without names; give them in %s", most, maxNumbered-1, p.listOfNames())
 		}
 		for v := range most + 1 {
 			name := "V" + strconv.Itoa(v)
@@ -104,6 +104,14 @@ func (p *parser) numberVariables(nodes []*node) error {
 		}
 	}
 	return nil
+}
+
+// listOfNames is where a text lists its variables, for messages.
+func (p *parser) listOfNames() string {
+	if p.nested {
+		return "the scope of the outermost object"
+	}
+	return "the line of names"
 }
 
 // maxNumbered bounds the variables that a text can ask for by a number.

@@ -35,7 +35,7 @@ func isJSON(head string) bool {
 func parseJSON(text string) (*format.Model, error) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	r := &jsonReader{
-		parser: &parser{lexer: &lexer{text: text}, byName: map[string]*node{}, variables: map[string]int{}},
+		parser: &parser{lexer: &lexer{text: text}, byName: map[string]*node{}, variables: map[string]int{}, nested: true},
 		d:      json.NewDecoder(strings.NewReader(text)), byID: map[string]*node{},
 	}
 	r.d.UseNumber()

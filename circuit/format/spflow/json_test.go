@@ -90,6 +90,8 @@ func TestJSONRefuses(t *testing.T) {
 		`{"Product":{"children":[{"Bernoulli":{"p":0.5,"id":1,"scope":["a"]}},{"Bernoulli":{"p":0.6,"id":1,"scope":["b"]}}]}}`: "is not the one that had this number",
 		twice(`"Histogram":{"breaks":[0,1,2]`, `"Histogram":{"breaks":[0,2,4]`, `"densities":[0.5,0.25]`):                      "is not the one that had this number",
 		twice(`"Gaussian":{"type":0`, `"LogNormal":{"type":0`, `"mean":1,"stdev":2`):                                           "is not the one that had this number",
+		`{"Product":{"scope":["a"],"children":[{"Bernoulli":{"p":0.5,"scope":["b"]}}]}}`:                                       `"b" is not in the scope of the outermost object`,
+		`{"Bernoulli":{"p":0.5,"scope":[2000000]}}`:                                                                            "give them in the scope of the outermost object",
 		leaf + leaf: "\"{\" behind the network; give one network",
 		leaf + "}":  "behind the network",
 		leaf + " ]": "behind the network",

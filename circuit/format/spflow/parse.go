@@ -123,7 +123,8 @@ type parser struct {
 	order     []*node // definitions of a reference graph
 	variables map[string]int
 	names     []string // of the variables, in order
-	declared  bool     // by a line of names
+	declared  bool     // by a line of names, or the scope of JSON
+	nested    bool     // the text is JSON, which has such a scope in place of the line
 }
 
 // file reads a text and returns the root.
