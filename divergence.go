@@ -3,6 +3,7 @@ package pce
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -112,6 +113,9 @@ func (m *Model) information(ctx context.Context, other *Model, n int) (x circuit
 		}
 		return err
 	})
+	if errors.Is(err, circuit.ErrLeaf) { // one of another package, whose entropy is not known: rows say it
+		return circuit.Information{}, false, nil
+	}
 	return x, ok && err == nil, err
 }
 

@@ -452,3 +452,34 @@ func TestBadParams(t *testing.T) {
 		}
 	}
 }
+
+// ownLeaf is a leaf of another package than circuit.
+type ownLeaf struct{ circuit.Gaussian }
+
+// TestOwnLeaf describes a model with a leaf of another package, which files have no name for, and draws rows for its entropy: by a pass
+// the leaf's is not known.
+func TestOwnLeaf(t *testing.T) {
+	open := func(mean float32) *pce.Model {
+		g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: ownLeaf{}}}}
+		m, err := pce.New(t.Context(), g, func(_ circuit.NodeID, dst []float32) error {
+			dst[0], dst[1] = mean, 1
+			return nil
+		}, pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	p, q := open(0), open(1)
+	if info, err := p.Info(); err != nil || info.Structure != "" || info.Leaves["gaussian"] != 1 {
+		t.Errorf("%+v, %v; want what is known", info, err)
+	}
+	d, err := p.Divergence(t.Context(), q, 10000, 1)
+	if err != nil || d.KL.Exact || !(math.Abs(d.KL.Nats-0.5) <= 5*d.KL.Error) {
+		t.Errorf("%+v, %v; want half a nat, of drawn rows", d, err)
+	}
+	if e, err := p.Entropy(t.Context(), 10000, 1); err != nil || e.Exact || !(math.Abs(e.Nats-1.4189) <= 5*e.Error) {
+		t.Errorf("%+v, %v; want 1.4189 nats, of drawn rows", e, err)
+	}
+}

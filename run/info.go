@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ type Info struct {
 	Path string    `json:"path"`           // tensor or code
 	Code *CodeInfo `json:"code,omitempty"` // on the path of code
 
-	Structure      string         `json:"structure_digest"` // of the graph
+	Structure      string         `json:"structure_digest"` // of the graph; empty where it has leaves of another package
 	Program        string         `json:"program_digest"`
 	CompileSeconds float64        `json:"compile_seconds"`
 	BlockSize      int            `json:"block_size"`
@@ -131,8 +132,12 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	digest := ""
 	structure, err := native.Digest(b.Graph)
-	if err != nil {
+	switch {
+	case err == nil:
+		digest = hex.EncodeToString(structure[:])
+	case !errors.Is(err, circuit.ErrLeaf): // a leaf of another package answers queries, and files have no name for it
 		return nil, err
 	}
 	deterministic, err := b.deterministic(p)
@@ -155,7 +160,7 @@ func (b *Blueprint) Info(l Load) (*Info, error) {
 			"deterministic":           deterministic,
 			"structured_decomposable": p.StructuredDecomposable,
 		},
-		Structure:      hex.EncodeToString(structure[:]),
+		Structure:      digest,
 		Program:        hex.EncodeToString(program[:]),
 		CompileSeconds: b.CompileTime.Seconds(),
 		Path:           string(PathTensor),
