@@ -14,6 +14,9 @@ import (
 // DefaultShardRows are the rows of a shard unless told.
 const DefaultShardRows = 512
 
+// leastPseudocount is that of all positive ones below it: no positive weight is less.
+const leastPseudocount = 0x1p-100
+
 // Rule names how the counts of a step update the parameters.
 type Rule string
 
@@ -216,6 +219,9 @@ func (p *Phase) Steps(rows int) int64 {
 // step; the rows of the flows are filled in by who has them.
 func (p *Phase) RuleAt(step, steps int64, weight float64) tensor.Rule {
 	r := tensor.Rule{Step: 1, Pseudocount: p.Pseudocount}
+	if r.Pseudocount > 0 { // devices divide by it as float32 where a unit has no counts
+		r.Pseudocount = max(r.Pseudocount, leastPseudocount)
+	}
 	if p.Rule != FullBatch {
 		r.Step = p.StepSize.At(step, steps)
 	}
