@@ -82,11 +82,12 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 	}
 	o := engine.Options{Rows: l.Rows, Train: l.Train, Queries: l.Queries, Mixed: l.Mixed, StepRows: l.StepRows, OwnsDevice: true, Schema: b.Schema}
 	if l.Train && (b.Train != nil || l.AnyRows) {
+		var sums []dataset.Summary
 		var err error
-		if o.Ranges, err = b.ranges(ctx); err != nil {
+		if o.Ranges, sums, err = b.ranges(ctx); err != nil {
 			return nil, err
 		}
-		o.Limits = b.limits(o.Ranges)
+		o.Limits = b.limits(o.Ranges, sums)
 	}
 	at, err := l.place()
 	if err != nil {
@@ -105,54 +106,42 @@ func (b *Blueprint) bare(ctx context.Context, l Load) (*engine.Engine, error) {
 }
 
 // ranges returns the least and the largest value of each column of the training rows, or those that float32
-// has where rows may be any.
-func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, error) {
+// has where rows may be any, and what is known of the rows where some are continuous.
+func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, []dataset.Summary, error) {
 	src, any := b.Train, false
 	if src == nil {
-		return slices.Repeat([]engine.Range{{Min: -math.MaxFloat32, Max: math.MaxFloat32}}, len(b.Schema.Columns)), nil
+		return slices.Repeat([]engine.Range{{Min: -math.MaxFloat32, Max: math.MaxFloat32}}, len(b.Schema.Columns)), nil, nil
 	}
 	for _, c := range src.Schema().Columns {
 		any = any || c.Kind == dataset.Continuous
 	}
 	if !any {
-		return codeRanges(src.Schema()), nil
+		return codeRanges(src.Schema()), nil, nil
 	}
 	sums, err := dataset.Summarize(ctx, src)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := make([]engine.Range, len(sums))
 	for i, s := range sums {
 		r[i] = engine.Range{Min: s.Min, Max: s.Max}
 	}
-	return r, nil
+	return r, sums, nil
 }
 
 // limits bounds the ranges of columns with far values, and returns the bounds where rows
 // are beyond them; nil if none are.
-func (b *Blueprint) limits(ranges []engine.Range) []float64 {
-	schema, far := b.Schema, make([]bool, len(ranges))
-	if b.Train != nil {
-		schema = b.Train.Schema()
-	}
-	for v := range far {
-		far[v] = schema.Columns[v].Scale != 0
-	}
-	for i := range b.Graph.Nodes {
-		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && !leavesOutFar(n.Leaf) {
-			far[n.Var] = false
-		}
-	}
+func (b *Blueprint) limits(ranges []engine.Range, sums []dataset.Summary) []float64 {
 	var out []float64
-	for i := range ranges {
+	for i, most := range b.farLimits(sums) {
 		r := &ranges[i]
-		if !far[i] || max(-r.Min, r.Max) <= dataset.FarValue {
+		if most == 0 || max(-r.Min, r.Max) <= most {
 			continue
 		}
 		if out == nil {
 			out = make([]float64, len(ranges))
 		}
-		*r, out[i] = engine.Range{Min: max(r.Min, -dataset.FarValue), Max: min(r.Max, dataset.FarValue)}, dataset.FarValue
+		*r, out[i] = engine.Range{Min: max(r.Min, -most), Max: min(r.Max, most)}, most
 	}
 	return out
 }

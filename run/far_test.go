@@ -1,0 +1,82 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/em"
+	"github.com/pce-engine/pce/run"
+)
+
+// fitLogged trains a circuit in the text format on rows by steps of all of them, and returns what came of it and what was logged.
+func fitLogged(t *testing.T, circuit, train, test string, epochs int) (*run.Result, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "circuit.txt")
+	if err := os.WriteFile(path, []byte(circuit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := run.DefaultStructure()
+	s.Kind, s.File = "file", path
+	var log strings.Builder
+	res, err := run.Train(context.Background(), run.TrainOptions{
+		Structure: s, Train: run.Files(train), Test: run.Files(test), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
+		EM: em.Options{Seed: 1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Phases: []em.Phase{{Rule: em.FullBatch, Epochs: epochs}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, log.String()
+}
+
+// twoKinds writes rows of two columns, which are of two kinds: the first column is normal around 2 or 8, times unit, the second one
+// around 1 or -1. The last rows are more.
+func twoKinds(t *testing.T, seed uint64, rows int, unit float64, more ...string) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 3))
+	var b strings.Builder
+	for range rows {
+		x, y := 2.0, 1.0
+		if rng.Float64() < 0.4 {
+			x, y = 8, -1
+		}
+		fmt.Fprintf(&b, "%v,%v\n", unit*(x+0.5*rng.NormFloat64()), y+2*rng.NormFloat64())
+	}
+	for _, row := range more {
+		b.WriteString(row + "\n")
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestFarNumbersOfFiles trains a circuit whose columns are stored as they are on rows of which one has a number far from all
+// others, and wants the others to be described as without it, and a warning.
+func TestFarNumbersOfFiles(t *testing.T) {
+	test := twoKinds(t, 2, 300, 1)
+	given := "circuit 2\na = input[2] x0 gaussian 2 0.5 / 8 0.5\nb = input[2] x1 gaussian 1 2 / -1 2\np = product a b\ns = sum p : 0.6 0.4\n"
+	open := "circuit 2\na = input[2] x0 gaussian\nb = input[2] x1 gaussian\np = product a b\ns = sum p\n"
+	for _, circuit := range []string{given, open} {
+		without, log := fitLogged(t, circuit, twoKinds(t, 1, 500, 1), test, 40)
+		if strings.Contains(log, "takes those as missing") {
+			t.Errorf("without a far number: %s", log)
+		}
+		for _, far := range []string{"-999999", "1e9", "1e12"} {
+			got, log := fitLogged(t, circuit, twoKinds(t, 1, 500, 1, far+",0.5"), test, 40)
+			if !(math.Abs(got.TestLL-without.TestLL) < 0.02) {
+				t.Errorf("with %s in %q: %v nats per test row, without %v", far, circuit, got.TestLL, without.TestLL)
+			}
+			if strings.Count(log, "takes those as missing") != 1 {
+				t.Errorf("with %s: %s", far, log)
+			}
+		}
+	}
+}
