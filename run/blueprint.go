@@ -53,14 +53,15 @@ type Blueprint struct {
 // nil where the structure is a file or a graph. Zero compile options are the
 // default ones. Close the Blueprint.
 func Build(ctx context.Context, s Structure, train Rows, opts compile.Options) (*Blueprint, error) {
-	return build(ctx, s, train, opts, nil)
+	return build(ctx, s, train, opts, nil, false)
 }
 
 // build is Build, and tells of its stages. Rows are read first, as the schema of a file says if
 // there is one; a structure that is learned from them may want their cells stored otherwise, so
-// they may be read twice. It needs train for every structure but a graph and a file. After an
-// error what was opened is closed, and the caller has nothing to close.
-func build(ctx context.Context, s Structure, train Rows, opts compile.Options, tell teller) (_ *Blueprint, err error) {
+// they may be read twice. It needs train for every structure but a graph and a file. A circuit that is kept is that of a
+// run which is resumed, and has the floors that it had. After an error what was opened is closed, and the caller has
+// nothing to close.
+func build(ctx context.Context, s Structure, train Rows, opts compile.Options, tell teller, kept bool) (_ *Blueprint, err error) {
 	b := &Blueprint{close: func() error { return nil }, how: s.How}
 	defer func() {
 		if err != nil {
@@ -142,6 +143,11 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 	}
 	if err := b.settleClass(&s); err != nil {
 		return nil, err
+	}
+	if b.Train != nil && !kept {
+		if err := b.lowerFloors(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if b.params, err = b.start(ctx, s.Init); err != nil {
 		return nil, err

@@ -195,7 +195,7 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 	if _, err := os.Stat(path); o.Resume && o.Structure.learned() && err == nil {
 		was := em.LastFingerprint(dir)
 		if was != nil && !slices.ContainsFunc(em.CompareFacts(was, o.settings()), madeCircuit) {
-			b, err := build(ctx, Structure{How: How{Path: PathTensor}, Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile, o.OnStage)
+			b, err := build(ctx, Structure{How: How{Path: PathTensor}, Kind: "file", File: path, Init: o.Structure.Init}, o.Train, o.Compile, o.OnStage, true)
 			if !errors.Is(err, format.ErrModel) {
 				return b, true, err
 			}
@@ -209,7 +209,7 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 	if s.Valid == nil {
 		s.Valid = o.Valid
 	}
-	b, err = build(ctx, s, o.Train, o.Compile, o.OnStage)
+	b, err = build(ctx, s, o.Train, o.Compile, o.OnStage, false)
 	return b, false, err
 }
 

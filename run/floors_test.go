@@ -1,0 +1,46 @@
+package run_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pce-engine/pce/run"
+)
+
+// fitCircuit is fitLogged without the log.
+func fitCircuit(t *testing.T, circuit, train, test string, epochs int) *run.Result {
+	t.Helper()
+	res, _ := fitLogged(t, circuit, train, test, epochs)
+	return res
+}
+
+// TestFloorsOfFiles trains circuits of which units are narrower than 0.01, or have to become so, and wants no likelihood lost: the
+// columns of a circuit that was made elsewhere are stored as they are.
+func TestFloorsOfFiles(t *testing.T) {
+	rows := twoKinds(t, 1, 500, 1e-3)
+	mixture := func(sigma float64) string {
+		return fmt.Sprintf("circuit 2\na = input[2] x0 gaussian 0.002 %v / 0.008 %v\nb = input[2] x1 gaussian 1 2 / -1 2\np = product a b\ns = sum p : 0.6 0.4\n", sigma, sigma)
+	}
+	start := fitCircuit(t, mixture(0.0005), rows, rows, 0).TrainLL
+	for _, sigma := range []float64{0.0005, 0.003, 0.02} {
+		if got := fitCircuit(t, mixture(sigma), rows, rows, 40).TrainLL; !(got >= start-1e-4) {
+			t.Errorf("from units of %v: %v nats per row, the truth has %v", sigma, got, start)
+		}
+	}
+	tied := "circuit 2\na = input x0 gaussian 0 1\nb = input x1 gaussian tied a\np = product a b\ns = sum p : 1\n"
+	if got := fitCircuit(t, tied, rows, rows, 2).TrainLL; math.IsNaN(got) {
+		t.Errorf("tied units of two columns: %v nats per row", got)
+	}
+	logs := filepath.Join(t.TempDir(), "logs.csv")
+	if err := os.WriteFile(logs, []byte("2.717\n2.718\n2.719\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	narrow := "circuit 1\na = input x0 log-normal 1 0.0005\ns = sum a : 1\n"
+	start = fitCircuit(t, narrow, logs, logs, 0).TrainLL
+	if got := fitCircuit(t, narrow, logs, logs, 3).TrainLL; !(got >= start-1e-4) {
+		t.Errorf("log-normal: %v nats per row, the start has %v", got, start)
+	}
+}
