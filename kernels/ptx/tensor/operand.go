@@ -413,10 +413,15 @@ func (o *operands) formWide(row int, column ptx.Value) []ptx.Value {
 }
 
 // logs returns the logs to the base 2 of the operands of one row, which is marked,
-// in the units from column on, less exp.
+// in the units from column on, less exp. As in logOperand whole parts and rests are added up
+// apart: factors may be far below the largest of their vectors, and a float of such a log has no
+// digits left for what is less than 1.
 func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
 	k := o.k
-	sums := k.zeros(1, o.vector)[0]
+	rests, wholes := k.zeros(1, o.vector)[0], k.Vars(ptx.S32, o.vector)
+	for _, w := range wholes {
+		k.Set(w, 0)
+	}
 	at := k.Mov(ptx.U64, 0)
 	base := exponentSum{k.Var(ptx.S32), k.Var(ptx.S32)}
 	k.start(base)
@@ -428,15 +433,18 @@ func (o *operands) logs(column, exp ptx.Value) []ptx.Value {
 		// Marked rows have logs for values, whatever exponents these have in others.
 		own := k.ownExps(o.vector, k.Select(table, k.Load(ptx.U32, factor, FactorExps), 0), start)
 		for j, x := range k.floats(o.vector, start, 0) {
-			x = k.Select(table, k.Add(k.Lg2(x), own[j]), x)
-			k.Into(sums[j]).Add(sums[j], x)
+			x = k.Select(table, k.Lg2(x), x)
+			floor := k.Max(k.Cvt(ptx.F32, x, "rmi"), none) // of 0 the rest is -Inf
+			k.Into(rests[j]).Add(rests[j], k.Sub(x, floor))
+			whole := k.AddSat(k.Cvt(ptx.S32, floor, "rzi"), k.Cvt(ptx.S32, own[j], "rzi"))
+			k.Into(wholes[j]).AddSat(wholes[j], whole)
 		}
 	})
-	up := k.Cvt(ptx.F32, k.Sub(k.settle(base), exp), "rn")
-	for _, s := range sums {
-		k.Into(s).Add(s, up)
+	up := k.Sub(k.settle(base), exp)
+	for j, rest := range rests {
+		k.Into(rest).Add(rest, k.Cvt(ptx.F32, k.AddSat(wholes[j], up), "rn"))
 	}
-	return sums
+	return rests
 }
 
 // fit raises top, by row, to the exponent of the largest product of the element
