@@ -1,8 +1,10 @@
 package reduction
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -282,8 +284,11 @@ func (m *machine) logSumExp(e element) float64 {
 
 // draw returns the least place whose running weight reaches u times the whole.
 func (m *machine) draw(e element) int64 {
-	var weights []float64
-	var places []int64
+	type weighted struct {
+		weight float64
+		place  int64
+	}
+	var points []weighted
 	var last *writer
 	u := math.NaN()
 	m.each(e, func(w *writer, x []int64) {
@@ -291,9 +296,14 @@ func (m *machine) draw(e element) int64 {
 			u = w.uniform.float(x)
 		}
 		last = w
-		weights = append(weights, w.body.float(x))
-		places = append(places, x[w.given+w.stmt.drawn])
+		points = append(points, weighted{w.body.float(x), x[w.given+w.stmt.drawn]})
 	})
+	// A domain with != is in pieces, of which the first may have the larger places.
+	slices.SortFunc(points, func(a, b weighted) int { return cmp.Compare(a.place, b.place) })
+	weights, places := make([]float64, len(points)), make([]int64, len(points))
+	for k, p := range points {
+		weights[k], places[k] = p.weight, p.place
+	}
 	at := e.of.writers[0].stmt.Pos
 	if last == nil {
 		fail(at, "%v is drawn from no points", e)

@@ -113,6 +113,20 @@ func TestSmallLogs(t *testing.T) {
 	}
 }
 
+// TestDrawnApart draws from all places but one, written both ways. The running weight goes up the places.
+func TestDrawnApart(t *testing.T) {
+	for _, apart := range []string{"i != j", "j != i"} {
+		p := parse(t, "param N : N >= 2; size N = 3; input float u[N], w[N]; array int d[N]; output d; d[i] draw(u[i])= w[j] : { [i,j] : 0 <= i < N, 0 <= j < N, "+apart+" };")
+		o, err := run(t, p, 1, nil, map[string]*Tensor{"u": floats(0.1, 0.1, 0.9), "w": floats(4, 1, 2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := o.Outputs["d"].Ints; !slices.Equal(d, []int64{1, 0, 1}) {
+			t.Errorf("%s: drawn %v, want 1, 0 and 1", apart, d)
+		}
+	}
+}
+
 // TestDeepChain runs a chain that is longer than what is in hand at a time.
 func TestDeepChain(t *testing.T) {
 	p := parse(t, `param N : N >= 2;
