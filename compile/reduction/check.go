@@ -210,6 +210,9 @@ func checkDraw(s *Statement) error {
 	if s.drawn < 0 {
 		return errorf(s.Pos, "all dimensions are in the index list; a draw is over one that is not")
 	}
+	if d := s.Dims[s.drawn]; mentions(s.Uniform, d, nil) {
+		return errorf(s.Uniform.Position(), "%s changes with %s, which the draw is over; want one number for each element", Text(s.Uniform), d)
+	}
 	return nil
 }
 

@@ -193,6 +193,8 @@ func TestRefusals(t *testing.T) {
 		{body("y[i] draw(u[i])= 1 : { [i,k] : 0 <= i < N, 0 <= k < K };"), "7:1: y draws integers and is of type float"},
 		{body("z[i] draw(u[i])= 1 : { [i] : 0 <= i < N };"), "7:1: all dimensions are in the index list; a draw is over one that is not"},
 		{body("z[i] draw(u[i])= 1 : { [i,k,l] : 0 <= i < N, 0 <= k < K, 0 <= l < K };"), "7:1: a draw over both k and l; want one dimension that is not in the index list"},
+		{"param N : N >= 1; input float u[N]; array int z[N]; output z; z[i] draw(u[i]*k)= 1 : { [i,k] : 0 <= i < N, 0 <= k < N };",
+			"1:77: u[i]*k changes with k, which the draw is over; want one number for each element"},
 		{body("z[i] += 1 : { [i] : 0 <= i < N };"), "7:1: z is written with += here and with = at 6:1; want one operator for an array"},
 		{body("y[i] += 1 : { [i] : 0 <= i };"), "7:1: dimension i has no upper bound"},
 		{body("y[i] += 1 : { [i,j] : 0 <= i < N, j < i };"), "7:1: dimension j has no lower bound"},
