@@ -128,6 +128,18 @@ b[m] += x[i] : { [m,i,d] : 0 <= m < M, 0 <= i < N, 0 <= d < i } if d == v[m] and
 `,
 }
 
+// guarded are programs in which guards and selections keep data out that would be an index outside of an array.
+var guarded = map[string]string{
+	"divided": `param N, K : N >= 2, K >= 2; size N = 40, K = 30; input int w[N] in [0,2*N); input float x[N], y[N,K];
+array float a[K]; output a;
+a[k] += x[w[i]+j]*y[i,k] : { [k,i,j] : 0 <= k < K, 0 <= i < N, 0 <= j < K } if w[i] < N-K;
+`,
+	"binned": `param N, K : N >= 2, K >= 2; size N = 400, K = 4; input int w[N] in [0,2*K), v[N] in [1,K); input float x[K];
+array float a[N]; output a;
+a[i] += x[w[j]] : { [i,j] : 0 <= j < i, i < N } if w[j] == v[i];
+`,
+}
+
 // orders are programs whose loops are not in the order of their dimensions, or have buckets.
 var orders = map[string]string{
 	"transposed": `param N, M : N >= 1, M >= 1; size N = 4, M = 5; input float x[N,M], y[M,N], z[N]; array float a[M,N], b[M], c[N]; output a, b, c;
@@ -296,9 +308,9 @@ func TestEmitted(t *testing.T) {
 		t.Skip("compiles Go")
 	}
 	all := map[string]*reduction.Program{}
-	for _, list := range []map[string]string{programs, orders, passes} {
+	for kind, list := range map[string]map[string]string{"": programs, "o ": orders, "p ": passes, "g ": guarded} {
 		for name, source := range list {
-			all[identifier(name)] = parse(t, source)
+			all[identifier(kind+name)] = parse(t, source)
 		}
 	}
 	packages, simplified, own := map[string]string{}, map[string]*reduction.Program{}, map[string]bool{}

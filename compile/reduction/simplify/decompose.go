@@ -148,6 +148,11 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 			rest.Guards = append(rest.Guards, g)
 		}
 	}
+	// A half is evaluated at points that only a guard of the other one keeps out.
+	if len(rest.Guards) > 0 && w.daring(s, append(slices.Clone(inner), first.Guards...)...) ||
+		len(first.Guards) > 0 && w.daring(s, append(slices.Clone(outer), rest.Guards...)...) {
+		return nil, nil
+	}
 	read := &reduction.Read{Pos: s.Pos}
 	var extents []reduction.Affine
 	all := true

@@ -65,9 +65,11 @@ func (w *worker) histogram(s *reduction.Statement) (out []*reduction.Statement, 
 	}
 	var picks []*pick
 	for g := range s.Guards {
-		if p := w.picked(s, g); p != nil {
-			picks = append(picks, p)
+		p := w.picked(s, g)
+		if p == nil || g > 0 && w.daring(s, p.value) || w.daring(s, append([]reduction.Expr{s.Body}, s.Guards[g+1:]...)...) {
+			continue // bins have points, and elements read bins, that guards keep out
 		}
+		picks = append(picks, p)
 	}
 	if len(picks) == 0 || len(s.Dims)+len(picks) > reduction.MaxDims {
 		return nil, nil
