@@ -77,6 +77,9 @@ func (w *worker) contractible(a *reduction.Array, k int, across space) (bool, er
 		if err != nil {
 			return false, err
 		}
+		if len(sets) > 1 && s.Op.Draws() { // a statement for each would draw an element more than once
+			return false, nil
+		}
 		for _, set := range sets {
 			if !spans(set, len(w.prog.Params), d, extent) {
 				return false, nil

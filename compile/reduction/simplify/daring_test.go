@@ -46,3 +46,19 @@ s[t] += v[w[i]] : { [t,i] : 0 <= t < N, 0 <= i < t } if w[i] == q[t];`, Histogra
 		}
 	}
 }
+
+// TestDrawnIndex leaves a draw as it is from which an index could be dropped, but whose domain != divides: each part would draw.
+func TestDrawnIndex(t *testing.T) {
+	p := parse(t, `param N, K : N >= 2, K >= 1; size N = 3, K = 2; input float u[N], w[N]; array int d[K,N], z[K]; output z;
+d[k,i] draw(u[i])= w[j] : { [k,i,j] : 0 <= k < K, 0 <= i < N, 0 <= j < N, j != i };
+z[k] += d[k,i] : { [k,i] : 0 <= k < K, 0 <= i < N };`)
+	q, _, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(4) {
+		if err := same(p, q, map[string]int64{"N": int64(2 + seed), "K": 2}, seed, 0); err != nil {
+			t.Error(err)
+		}
+	}
+}
