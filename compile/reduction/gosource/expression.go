@@ -150,6 +150,10 @@ func (e *emitter) call(s *reduction.Statement, x *reduction.Call, got reduction.
 	switch x.Function {
 	case "select":
 		test := e.expression(s, x.Args[0], reduction.Condition)
+		if in := e.inner; in != nil { // what is not chosen may be outside of its array
+			defer func(sure bool) { in.sure = sure }(in.sure)
+			in.sure = false
+		}
 		a, b := e.expression(s, x.Args[1], got), e.expression(s, x.Args[2], got)
 		return fmt.Sprintf("func() %s { if %s { return %s }; return %s }()", goType(got), test, a, b)
 	case "floor":

@@ -130,6 +130,10 @@ b[m] += x[i] : { [m,i,d] : 0 <= m < M, 0 <= i < N, 0 <= d < i } if d == v[m] and
 
 // guarded are programs in which guards and selections keep data out that would be an index outside of an array.
 var guarded = map[string]string{
+	"chosen": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int w[N] in [0,2*K); input float x[K], y[N,K];
+array float a[N]; output a;
+a[i] += select(w[i] < K, x[w[i]], 0.5)*y[i,k] : { [i,k] : 0 <= i < N, 0 <= k < K };
+`,
 	"divided": `param N, K : N >= 2, K >= 2; size N = 40, K = 30; input int w[N] in [0,2*N); input float x[N], y[N,K];
 array float a[K]; output a;
 a[k] += x[w[i]+j]*y[i,k] : { [k,i,j] : 0 <= k < K, 0 <= i < N, 0 <= j < K } if w[i] < N-K;

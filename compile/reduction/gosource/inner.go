@@ -15,7 +15,7 @@ type inner struct {
 	low, count    string          // variables: its first value, and how many there are
 	place         string          // variable: from 0 to below count
 	late          map[string]bool // variables that the body computes
-	sure          bool            // every pass evaluates all of the body
+	sure          bool            // every pass evaluates all of what is written
 	names         map[string]string
 	before, after bytes.Buffer
 }
