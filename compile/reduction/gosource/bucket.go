@@ -33,6 +33,9 @@ func (e *emitter) bucketOf(s *reduction.Statement, sets []*polyhedron.Set, order
 		if !ok || !e.prog.Array(r.Array).Input || slices.ContainsFunc(fixed, func(d string) bool { return reduction.Mentions(r, d) }) {
 			continue
 		}
+		if k > 0 && slices.ContainsFunc(r.Index, func(x reduction.Expr) bool { return !e.known(x) }) {
+			continue // a guard before this one may keep the index within the array
+		}
 		index, err := e.indexRows(s)
 		if err != nil {
 			return nil
@@ -94,9 +97,15 @@ func (e *emitter) fill(s *reduction.Statement, b *bucket) (slice, low string, er
 	if first, last, err = ends(1); err != nil {
 		return "", "", err
 	}
+	all, err := polyhedron.NewScan(b.set, params)
+	if err != nil {
+		return "", "", err
+	}
+	open := e.guard(names, all.Guard()) // at sizes without points the key may be outside of its array
 	e.line("for %s, last := %s, %s; %s <= last; %s++ {", dim(b.loop), first, last, dim(b.loop), dim(b.loop))
 	e.line("if k := %s - %s; k >= 0 && k < int64(len(%s)) { %s[k] = append(%s[k], %s) }", e.expression(s, b.key, reduction.Int), low, slice, slice, slice, dim(b.loop))
 	e.line("}")
+	e.b.WriteString(closing(open))
 	e.before.Write(e.b.Bytes())
 	return slice, low, nil
 }

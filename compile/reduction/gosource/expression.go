@@ -183,6 +183,12 @@ func (e *emitter) element(s *reduction.Statement, r *reduction.Read) string {
 	return e.slot(array(r.Array), r.Array, at, false)
 }
 
+// known reports whether an index is of parameters and dimensions alone.
+func (e *emitter) known(x reduction.Expr) bool {
+	a, err := reduction.AffineOf(x)
+	return err == nil && e.plain(&a)
+}
+
 // offset is the place of an element in a row-major array.
 func (e *emitter) offset(at []coordinate) string {
 	text := ""

@@ -142,6 +142,16 @@ a[k] += x[w[i]+j]*y[i,k] : { [k,i,j] : 0 <= k < K, 0 <= i < N, 0 <= j < K } if w
 array float a[N]; output a;
 a[i] += x[w[j]] : { [i,j] : 0 <= j < i, i < N } if w[j] == v[i];
 `,
+	"buckets": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int w[N] in [0,2*N), z[N] in [0,N); input float x[N];
+array float l[N], s[N]; output s;
+l[i] += x[w[j]]*s[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N } if w[j] < N and z[w[j]] == i;
+s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
+`,
+	"no bucket": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,N); input float x[N];
+array float l[N], s[N]; output s;
+l[i] += x[j]*s[i-1] : { [i,j] : 5 <= i < N, 0 <= j < 5 } if z[j+N-5] == i;
+s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
+`,
 }
 
 // orders are programs whose loops are not in the order of their dimensions, or have buckets.
