@@ -28,7 +28,7 @@ func (e *emitter) header(pkg string) {
 	e.line("%s", support)
 	e.line("// Compute returns the outputs by name, in row-major order, []int64 or []float64.")
 	e.line("func Compute(sizes map[string]int64, inputs map[string]any) (outputs map[string]any, err error) {")
-	e.line("%s", "defer func() {\n\tif f, ok := recover().(failure); ok {\n\t\terr = f\n\t}\n}()")
+	e.line("%s", "defer func() { // an array may be larger than memory, which Go finds\n\tif f, ok := recover().(error); ok {\n\t\terr = f\n\t}\n}()")
 	e.line("var weights []float64\nvar places []int64\n_, _ = weights, places")
 	for _, q := range e.prog.Params {
 		e.line("%s := size(sizes, %q)\n_ = %s", param(q.Name), q.Name, param(q.Name))

@@ -59,6 +59,7 @@ s[] += D : { [i] : 0 <= i < N };
 		{"-p|D=1,|K=3", "K=3: want flags alone"},
 		{"-p|D=1,N=1", "N >= 2 does not hold at these sizes"},
 		{"-p|D=1,K=9", "K != 9 does not hold at these sizes"},
+		{"-p|D=4000000000000000000", "runtime error: makeslice: len out of range"},
 		{"-p|D=-1", "an extent of B is -1 at these sizes; want at least 0"},
 		{"-p|D=1,N=2", "3 values for z; want 2 at these sizes"},
 		{"-p|D=1,N=4", "3 values for z; want 4 at these sizes"},
