@@ -60,6 +60,10 @@ func (e *emitter) outer(name string) string {
 		if a := e.prog.Array(rest); a != nil {
 			return "[]" + goType(a.Type)
 		}
+	case "w":
+		if e.prog.Array(rest) != nil {
+			return "[]bool"
+		}
 	case "s":
 		if e.prog.Array(rest) != nil {
 			return "[]float64"

@@ -144,6 +144,7 @@ func (e *emitter) restart(names []string) {
 		a, op := e.prog.Array(name), e.operator(name)
 		switch none := identity(op); {
 		case op == reduction.Assign, op.Draws():
+			e.lack(a)
 		case op == reduction.LogSumExp:
 			e.line("clear(s_%s)", name)
 		case none == "0":

@@ -37,6 +37,9 @@ func Source(p *reduction.Program, pkg string) (string, error) {
 	if e.live, err = e.needed(); err != nil {
 		return "", err
 	}
+	if err = e.partials(); err != nil {
+		return "", err
+	}
 	var arrays []string
 	for _, a := range p.Arrays {
 		if !a.Input && e.live[a.Name] {
@@ -67,6 +70,8 @@ type emitter struct {
 	when     map[string][]schedule.Time // of an array: its times, with those of fused loops
 	params   map[string]bool
 	live     map[string]bool
+	partial  map[string]bool             // arrays of which some element may not be written
+	lacks    map[string]bool             // and such an element may be read
 	times    []string                    // variables of the time loops that are open
 	fused    int                         // how many of these fuse has made
 	rows     map[string][]polyhedron.Row // of an array, for these

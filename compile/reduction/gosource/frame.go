@@ -65,6 +65,10 @@ func (e *emitter) header(pkg string) {
 		}
 		e.line("elements(%s)", all)
 		e.line("%s := make([]%s, %s)", array(a.Name), goType(a.Type), strings.Join(size, "*"))
+		e.lack(a)
+		if e.notes(a.Name) {
+			e.line("%s := make([]bool, %s)\n_ = %s", noted(a.Name), strings.Join(size, "*"), noted(a.Name))
+		}
 		if none := identity(e.operator(a.Name)); a.Fold != nil && none != "0" {
 			e.line("for k := range %s {\n%s[k] = %s\n}", array(a.Name), array(a.Name), none)
 		}
@@ -96,6 +100,9 @@ func folded(a *reduction.Array, k int) bool { return a.Fold != nil && a.Fold.Ind
 func (e *emitter) footer(withMain bool) {
 	var parts []string
 	for _, name := range e.prog.Outputs {
+		if e.notes(name) {
+			e.line("complete(%s, %q)", noted(name), name)
+		}
 		parts = append(parts, fmt.Sprintf("%q: %s", name, array(name)))
 	}
 	e.line("\nreturn map[string]any{%s}, nil\n}", strings.Join(parts, ", "))
@@ -174,6 +181,15 @@ func ranged(x, low, high int64, array string) int64 {
 		panic(failure(fmt.Sprintf("a value of %s is %d; want %d to %d", array, x, low, high-1)))
 	}
 	return x
+}
+
+// complete checks that points have written all elements of an output.
+func complete(written []bool, array string) {
+	for _, ok := range written {
+		if !ok {
+			panic(failure("an element of " + array + " is needed and no point writes it"))
+		}
+	}
 }
 
 // at checks an index that depends on data.

@@ -21,9 +21,10 @@ func TestEmittedRefuses(t *testing.T) {
 size N = 3, K = 2;
 input int z[N] in [0,K);
 input float x[N,2];
-array float A[K], B[D];
+array float A[K], B[D], H[N];
 array int c[N] in [0,21), s[] in [0,13);
-output A, B, c, s;
+output A, B, c, s, H;
+H[i] = x[i,0] : { [i] : 0 <= i < N } if z[i] + 2 != D;
 A[k] += x[i,1] : { [k,i] : 0 <= k < K, 0 <= i < N } if z[i] == k;
 B[d] = d : { [d] : 0 <= d < D };
 c[i] = 9*K + i : { [i] : 0 <= i < N };
@@ -36,6 +37,13 @@ s[] += D : { [i] : 0 <= i < N };
 	drawn, err := Source(parse(t, "array int z[] in [0,2); output z; z[] draw(0.5)= 1 : { [k] : 0 <= k < 9 };"), "drawn")
 	if err != nil || !strings.Contains(drawn, "ranged(draw(") {
 		t.Errorf("no look at what is drawn: %v\n%s", err, drawn)
+	}
+	lacks, err := Source(parse(t, "input float x[9]; array float y[9], z[]; output z; y[i] = x[i] : { [i] : 0 <= i < 9 } if x[i] > 0; z[] += y[i] : { [i] : 1 <= i < 9 };"), "lacks")
+	if err != nil || !strings.Contains(lacks, "a_y[k] = math.NaN()") {
+		t.Errorf("elements that no point writes are numbers: %v\n%s", err, lacks)
+	}
+	if half, err := Source(parse(t, "param N : N >= 1; input float x[N,N]; array float y[N,N], z[N]; output z; y[i,j] = x[i,j] : { [i,j] : 0 <= i <= j, j < N }; z[i] += y[i,N-1] : { [i] : 0 <= i < N };"), "half"); err != nil || strings.Contains(half, "a_y[k] = math.NaN()") {
+		t.Errorf("elements that nothing reads are written: %v\n%s", err, half)
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -66,6 +74,7 @@ s[] += D : { [i] : 0 <= i < N };
 		{"-p|D=1,K=1", "value 2 for z is 1; want 0 to 0"},
 		{"-p|D=1,K=3", "a value of c is 27; want 0 to 20"},
 		{"-p|D=5", "a value of s is 15; want 0 to 12"},
+		{"-p|D=2", "an element of H is needed and no point writes it"},
 	} {
 		program := exec.Command(filepath.Join(dir, "program"), strings.Split(c.args, "|")...)
 		program.Dir = dir

@@ -147,6 +147,13 @@ array float l[N], s[N]; output s;
 l[i] += x[w[j]]*s[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N } if w[j] < N and z[w[j]] == i;
 s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
 `,
+	"written in part": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int w[N] in [0,2*K); input float x[K], y[N,K], u[N];
+array float h[N,K], a[N], o[N]; array int d[N]; output a, o;
+h[i,k]  = x[w[i]] - y[i,k] : { [i,k] : 0 <= i < N, 0 <= k < K } if w[i] < K;
+a[i]   += select(w[i] < K, h[i,k], 0.5) : { [i,k] : 0 <= i < N, 0 <= k < K };
+d[i] draw(u[i])= y[j,0] : { [i,j] : 0 <= i < N, 0 <= j < N, i = 2*j };
+o[j]   += d[2*j] : { [j] : 0 <= j < N, 2*j < N };
+`,
 	"no bucket": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,N); input float x[N];
 array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 5 <= i < N, 0 <= j < 5 } if z[j+N-5] == i;

@@ -33,7 +33,7 @@ func (e *emitter) elements(name string) error {
 		}
 	}
 	for _, s := range own {
-		if err := e.alone(s, func() error { return e.points(s, func() { e.line("%s", e.update(s)) }) }); err != nil {
+		if err := e.alone(s, func() error { return e.points(s, func() { e.update(s) }) }); err != nil {
 			return err
 		}
 	}
@@ -66,20 +66,21 @@ func identity(op reduction.Operator) string {
 }
 
 // update writes what a point of s does to its element.
-func (e *emitter) update(s *reduction.Statement) string {
+func (e *emitter) update(s *reduction.Statement) {
 	to := e.slot(array(s.Array), s.Array, coordinates(s.Index), true)
 	x := e.expression(s, s.Body, e.prog.Array(s.Array).Type)
 	switch s.Op {
 	case reduction.Assign:
-		return to + " = " + e.ranged(s.Array, x)
+		e.assign(s, x)
 	case reduction.Max:
-		return fmt.Sprintf("%s = math.Max(%s, %s)", to, to, x)
+		e.line("%s = math.Max(%s, %s)", to, to, x)
 	case reduction.Min:
-		return fmt.Sprintf("%s = math.Min(%s, %s)", to, to, x)
+		e.line("%s = math.Min(%s, %s)", to, to, x)
 	case reduction.Multiply:
-		return to + " *= " + x
+		e.line("%s *= %s", to, x)
+	default:
+		e.line("%s += %s", to, x)
 	}
-	return to + " += " + x
 }
 
 // each writes a loop over all elements of an array at the times that are open.
@@ -315,8 +316,11 @@ func (e *emitter) draw(s *reduction.Statement) error {
 		saved := e.times
 		fail = e.weights(s, sets[0], order, drawn)
 		e.times = saved
-		drawn := fmt.Sprintf("draw(weights, places, u, %v, %q)", s.Op == reduction.DrawLog, s.Array)
-		e.line("%s = %s", e.slot(array(s.Array), s.Array, coordinates(s.Index), true), e.ranged(s.Array, drawn))
+		if e.partial[s.Array] { // an element that has no points is not drawn
+			e.line("if len(places) > 0 {")
+			defer e.line("}")
+		}
+		e.assign(s, fmt.Sprintf("draw(weights, places, u, %v, %q)", s.Op == reduction.DrawLog, s.Array))
 	})
 	if err == nil {
 		err = fail

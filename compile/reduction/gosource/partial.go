@@ -1,0 +1,121 @@
+package gosource
+
+import (
+	"slices"
+
+	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/polyhedron"
+	"github.com/pce-engine/pce/compile/reduction/schedule"
+)
+
+// An array of = or of a draw is partial if it may have elements that no point writes, because no domain has them or a guard does not
+// hold. The interpreter refuses to give such an element. The emitted program computes also what no output needs, so it refuses only an
+// output that lacks an element, for which it notes what is written; elsewhere a float that lacks is NaN.
+
+// partials finds the partial arrays among those that are computed, and those of them of which such an element may be read.
+func (e *emitter) partials() error {
+	e.partial, e.lacks = map[string]bool{}, map[string]bool{}
+	for _, a := range e.prog.Arrays {
+		if a.Input || !e.live[a.Name] {
+			continue
+		}
+		if op := e.operator(a.Name); op != reduction.Assign && !op.Draws() {
+			continue
+		}
+		rest, err := e.unwritten(a)
+		if err != nil {
+			return err
+		}
+		e.partial[a.Name] = len(rest) > 0
+		if e.lacks[a.Name], err = e.reads(a, rest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwritten returns the elements of an array that points are not sure to write.
+func (e *emitter) unwritten(a *reduction.Array) (rest polyhedron.Union, err error) {
+	extents, err := e.prog.ExtentSet(a)
+	if err != nil {
+		return nil, err
+	}
+	all := polyhedron.Union{extents}
+	for _, s := range e.prog.Statements {
+		if s.Array != a.Name || len(s.Guards) > 0 {
+			continue
+		}
+		index, err := e.indexRows(s)
+		if err != nil {
+			return nil, err
+		}
+		sets, err := e.pieces(s)
+		if err != nil {
+			return nil, err
+		}
+		for _, set := range sets {
+			image, exact, err := set.Image(index, len(e.prog.Params))
+			if err != nil || !exact { // it may have fewer elements
+				continue
+			}
+			if less, err := all.Subtract(polyhedron.Union{image}); err == nil {
+				all = less
+			}
+		}
+	}
+	for _, set := range all {
+		if !set.Hollow() {
+			rest = append(rest, set)
+		}
+	}
+	return rest, nil
+}
+
+// reads reports whether a statement may read one of some elements of an array.
+func (e *emitter) reads(a *reduction.Array, of polyhedron.Union) (bool, error) {
+	params := len(e.prog.Params)
+	for _, s := range e.prog.Statements {
+		for _, r := range schedule.Reads(e.prog, s) {
+			if r.Array != a.Name || len(of) == 0 || !e.live[s.Array] {
+				continue
+			}
+			sets, err := e.pieces(s)
+			if err != nil || slices.ContainsFunc(r.Index, func(x polyhedron.Row) bool { return x == nil }) {
+				return true, err
+			}
+			for _, set := range sets {
+				for _, u := range of {
+					at, err := u.Preimage(r.Index, set.Vars, params)
+					if err != nil || !set.Intersect(at).Hollow() {
+						return true, nil
+					}
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
+// noted is the variable that says which elements of a partial output are written.
+func noted(name string) string { return "w_" + name }
+
+// notes reports whether an array has such a variable.
+func (e *emitter) notes(name string) bool {
+	return e.partial[name] && slices.Contains(e.prog.Outputs, name)
+}
+
+// lack writes NaN to all elements of an array of floats of which one that is not written may be read.
+func (e *emitter) lack(a *reduction.Array) {
+	if e.lacks[a.Name] && a.Type == reduction.Float {
+		e.line("for k := range %s {\n%s[k] = math.NaN()\n}", array(a.Name), array(a.Name))
+	}
+}
+
+// assign writes a value to an element of an array, and notes that for a partial output.
+func (e *emitter) assign(s *reduction.Statement, value string) {
+	at := coordinates(s.Index)
+	e.line("%s = %s", e.slot(array(s.Array), s.Array, at, true), e.ranged(s.Array, value))
+	if e.notes(s.Array) {
+		e.line("%s = true", e.slot(noted(s.Array), s.Array, at, true))
+	}
+}
