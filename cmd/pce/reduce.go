@@ -151,7 +151,7 @@ func (f *reduceFlags) openProgram(ctx context.Context, path string) (*reduction.
 // inProgram puts the file before what is wrong with it.
 func inProgram(path string, err error) error {
 	var e *reduction.Error
-	if errors.As(err, &e) && e.Line > 0 {
+	if errors.As(err, &e) && e.Line > 0 && strings.HasPrefix(err.Error(), e.Error()) { // else the line is of another program
 		return fmt.Errorf("%s:%w", path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)

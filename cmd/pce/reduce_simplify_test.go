@@ -29,6 +29,18 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
+// TestPlaces: a line is one of the file where the error begins with it, and else one of the program that the error names.
+func TestPlaces(t *testing.T) {
+	_, err := reduction.Parse("output y;\noutput y;")
+	if got, want := inProgram("a.red", err).Error(), "a.red:2:8: y is an output twice"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	err = fmt.Errorf("the simplified program: %w", err)
+	if got, want := inProgram("a.red", err).Error(), "a.red: the simplified program: 2:8: y is an output twice"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestReduceSizes gives sizes on the command line: programs that are printed have them as their own, and are simplified for them,
 // also where the source has none.
 func TestReduceSizes(t *testing.T) {
