@@ -90,7 +90,7 @@ func choose(g *circuit.Graph, c Choice, compile func(Options) (*Program, error))
 
 // most returns the largest error that a choice allows of float32, 0: any.
 func (c *Choice) most() float64 {
-	if c.MaxError == 0 && (c.Type == AutoType || c.Type == "") {
+	if c.MaxError == 0 && c.Type != simt.F32.String() {
 		return DefaultMaxError
 	}
 	return c.MaxError
