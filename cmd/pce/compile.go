@@ -82,6 +82,9 @@ report.json, which says what it takes. See docs/hardware.md.`,
 			if f.schedule != (scheduleFlags{}) {
 				return usagef("--schedule and --profile are for the file of a decision forest")
 			}
+			if f.emit != "" && f.target == targetRTL {
+				return usagef("--emit %s is a form of code, and --target rtl writes Verilog; leave one of them out", f.emit)
+			}
 			circuit := len(args) == 1 && f.target != targetRTL
 			if f.emit != "" && (!circuit || !slices.Contains(circuitForms, f.emit)) {
 				return usagef("--emit %s: want a decision forest and one of %s, or a circuit and one of %s", f.emit, strings.Join(forestForms, ", "), strings.Join(circuitForms, ", "))
