@@ -83,7 +83,7 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 		if k == 0 && f.time == "simplified" {
 			continue
 		}
-		seconds, err := a.timeProgram(ctx, path, program, sizes, dir, strconv.Itoa(k))
+		seconds, err := a.timeProgram(ctx, path, program, sizes, f.maxMemory, dir, strconv.Itoa(k))
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func writeTensor(path string, t *reduction.Tensor) error {
 
 // timeProgram compiles p in a folder below dir, runs it on the inputs of dir, and returns its seconds; the
 // outputs are left in that folder.
-func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program, sizes map[string]int64, dir, name string) (float64, error) {
+func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program, sizes map[string]int64, maxMemory int64, dir, name string) (float64, error) {
 	source, err := emitGo(path, p)
 	if err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w: %s; --time wants a go command that builds programs here", errGo, err, said)
 	}
-	c := exec.CommandContext(ctx, filepath.Join(own, "program"), "-p", sizesText(p, sizes), "-data", dir, "-out", own)
+	c := exec.CommandContext(ctx, filepath.Join(own, "program"), "-p", sizesText(p, sizes), "-data", dir, "-out", own, "-max-memory", strconv.FormatInt(maxMemory, 10))
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()

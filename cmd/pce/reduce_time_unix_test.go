@@ -39,6 +39,7 @@ func TestReduceTimeFails(t *testing.T) {
 	}{
 		{"echo go: no cache\nexit 1", "go build: exit status 1: go: no cache; --time wants", exitMachine},
 		{"echo '# emitted'\necho './main.go:3: undefined'\nexit 1", "p.red: go build: exit status 1: # emitted ./main.go:3: undefined", exitInternal},
+		{"printf '#!/bin/sh\\necho \"$@\" >&2\\nexit 1\\n' > program\nchmod +x program", "-max-memory 1073741824", exitData},
 		{"mkdir ${GOTMPDIR:-$TMPDIR}/go-build1\n: > " + started + "\nexec sleep 60", "interrupted", exitInterrupted},
 		{": > " + started + "\nsleep 20 & wait", "interrupted", exitInterrupted},
 	} {

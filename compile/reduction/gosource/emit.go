@@ -14,7 +14,7 @@ import (
 
 // Source returns p as the source of a Go package with a function Compute. Package main also has a main: run as
 //
-//	PROGRAM -p N=10,K=2 -data DIR -out DIR
+//	PROGRAM -p N=10,K=2 -data DIR -out DIR -max-memory BYTES
 //
 // it reads the inputs from DIR/NAME.txt, writes the outputs likewise, and prints the seconds that the
 // computation took.

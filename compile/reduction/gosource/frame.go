@@ -43,6 +43,7 @@ func (e *emitter) header(pkg string) {
 			e.line("if !(%s) {\npanic(failure(%q))\n}", holds, text+" does not hold at these sizes")
 		}
 	}
+	e.line("left := memory\n_ = left")
 	for _, a := range e.prog.Arrays {
 		if !a.Input && !e.live[a.Name] {
 			continue
@@ -64,6 +65,7 @@ func (e *emitter) header(pkg string) {
 			continue
 		}
 		e.line("elements(%s)", all)
+		e.line("left = take(left, %q, %s)", a.Name, strings.Join(size, ", "))
 		e.line("%s := make([]%s, %s)", array(a.Name), goType(a.Type), strings.Join(size, "*"))
 		e.lack(a)
 		if e.notes(a.Name) {
@@ -73,6 +75,7 @@ func (e *emitter) header(pkg string) {
 			e.line("for k := range %s {\n%s[k] = %s\n}", array(a.Name), array(a.Name), none)
 		}
 		if e.operator(a.Name) == reduction.LogSumExp { // memory for the sums
+			e.line("left = take(left, %q, %s)", a.Name, strings.Join(size, ", "))
 			e.line("s_%s := make([]float64, %s)", a.Name, strings.Join(size, "*"))
 		}
 	}
@@ -157,6 +160,18 @@ func elements(array string, extents ...int64) int64 {
 		all *= n
 	}
 	return all
+}
+
+// memory is the most bytes that the arrays may take, but for inputs.
+var memory int64 = math.MaxInt64
+
+// take returns the bytes that are left behind those of an array.
+func take(left int64, array string, extents ...int64) int64 {
+	n := elements(array, extents...)
+	if n > left/8 {
+		panic(failure(fmt.Sprintf("%s has %d elements in memory, for which %d bytes are left; choose smaller sizes, or raise the limit (-max-memory)", array, n, left)))
+	}
+	return left - 8*n
 }
 
 // sized checks how many values an input has.
@@ -273,6 +288,7 @@ func main() {
 	list := flag.String("p", "", "N=10,K=2: sizes")
 	data := flag.String("data", ".", "folder of inputs, NAME.txt")
 	out := flag.String("out", "", "folder to write the outputs to")
+	flag.Int64Var(&memory, "max-memory", memory, "bytes that the arrays may take, but for inputs")
 	flag.Parse()
 	log.SetFlags(0)
 	if flag.NArg() > 0 {
