@@ -464,6 +464,17 @@ func TestEmitted(t *testing.T) {
 	}
 }
 
+// TestDrawnApart wants a draw over a domain with != refused with what can be written as Go.
+func TestDrawnApart(t *testing.T) {
+	const draw = "param N : N >= 2; input float u[N], w[N]; array int d[N]; output d; d[i] draw(u[i])= w[j] : { [i,j] : 0 <= i < N, 0 <= j < N%s }%s;"
+	if _, err := Source(parse(t, fmt.Sprintf(draw, ", i != j", "")), "p"); !errors.Is(err, reduction.ErrProgram) || !strings.Contains(fmt.Sprint(err), "such as if i != j") {
+		t.Errorf("a domain: %v; want the advice to write a guard", err)
+	}
+	if _, err := Source(parse(t, fmt.Sprintf(draw, "", " if i != j")), "p"); err != nil {
+		t.Error("a guard:", err)
+	}
+}
+
 // TestNoOrder wants arrays refused that are kept in place although an element is read after its update.
 func TestNoOrder(t *testing.T) {
 	const decl = `param N : N >= 2; size N = 4; input float x[N]; input int z[N] in [0,N); array float h[N %s], y[N]; output y;

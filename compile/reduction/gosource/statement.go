@@ -293,7 +293,7 @@ func (e *emitter) draw(s *reduction.Statement) error {
 		return err
 	}
 	if len(sets) != 1 {
-		return fmt.Errorf("%w: %d:%d: a draw over a domain with != cannot be written as Go; divide the domain", reduction.ErrProgram, s.Line, s.Column)
+		return fmt.Errorf("%w: %d:%d: a draw over a domain with != cannot be written as Go; write it as a guard, such as if i != j", reduction.ErrProgram, s.Line, s.Column)
 	}
 	drawn := s.Dims[s.Drawn()]
 	var order []string
