@@ -18,9 +18,22 @@ const tempSuffix = ".pce-tmp"
 // tempDigits is the length of the random number in the name of a temporary.
 const tempDigits = 16
 
+// mostName is how many bytes the name of a file may have on common file systems.
+const mostName = 255
+
+// tempStem returns what names of temporaries of the file base begin with. Where base is nearly as long as names may be its end is
+// left out, so that the file can be written all the same. Files of the same beginning then share names of temporaries, of
+// which none is removed that is being written.
+func tempStem(base string) string {
+	if most := mostName - len("..") - tempDigits - len(tempSuffix); len(base) > most {
+		base = strings.ToValidUTF8(base[:most], "") // no part of a letter, which some file systems refuse
+	}
+	return "." + base + "."
+}
+
 // tempName returns a new name for a temporary of the file base.
 func tempName(base string) string {
-	return fmt.Sprintf(".%s.%0*x%s", base, tempDigits, rand.Uint64(), tempSuffix)
+	return fmt.Sprintf("%s%0*x%s", tempStem(base), tempDigits, rand.Uint64(), tempSuffix)
 }
 
 // isTemp reports whether name is that of a temporary.
@@ -30,7 +43,7 @@ func isTemp(name string) bool {
 
 // isTempOf reports whether name is that of a temporary of the file base.
 func isTempOf(name, base string) bool {
-	digits, begins := strings.CutPrefix(name, "."+base+".")
+	digits, begins := strings.CutPrefix(name, tempStem(base))
 	digits, ends := strings.CutSuffix(digits, tempSuffix)
 	_, err := strconv.ParseUint(digits, 16, 64)
 	return begins && ends && len(digits) == tempDigits && err == nil

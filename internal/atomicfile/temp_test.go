@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -67,6 +68,27 @@ func TestWriteRemovesItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNames(t, dir, append(others, "a")...)
+}
+
+// TestLongNames writes files whose names leave no room for that of a temporary, and wants what was left of them removed.
+func TestLongNames(t *testing.T) {
+	for _, unit := range []string{"a", "é"} {
+		for _, n := range []int{228, 229, 230, mostName - 1, mostName} {
+			dir := t.TempDir()
+			name := strings.Repeat("b", n%len(unit)) + strings.Repeat(unit, n/len(unit))
+			left := tempName(name)
+			if len(left) > mostName {
+				t.Errorf("a temporary of %d bytes for a name of %d", len(left), n)
+			}
+			touch(t, dir, left)
+			if err := Write(filepath.Join(dir, name), 0o644, say("whole")); err != nil {
+				t.Errorf("a name of %d bytes: %v", n, err)
+				continue
+			}
+			wantNames(t, dir, name)
+			wantFile(t, dir, name, "whole")
+		}
+	}
 }
 
 // TestLivingTempsStay removes temporaries while they are being written, by this
