@@ -61,6 +61,7 @@ var badFiles = map[string]string{
 	"job-train-data":     `job-train-data.bad.yaml:1:13: job.data is set, but job.kind is train; name the kind, such as loglik, or leave it out`,
 	"job-train-seed":     `job-train-seed.bad.yaml:1:13: job.seed is set, but job.kind is train; name the kind, such as loglik, or leave it out`,
 	"job-eval":           `job-eval.bad.yaml:1:50: job.format is npy, but job.kind is eval, which writes no rows; leave it out`,
+	"name-long":          `name-long.bad.yaml:1:7: name has 256 bytes, want 255 at most, as names of directories have`,
 	"name-dots":          `name-dots.bad.yaml:1:7: name is "..", want a word that can name a directory`,
 	"job-model":          `job-model.bad.yaml:1:13: job.kind is eval, but job.model is empty; name a model file`,
 	"key-not-a-word":     `key-not-a-word.bad.yaml:1:3: a key must be a word`,

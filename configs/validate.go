@@ -17,6 +17,9 @@ func (e *keyError) Error() string { return fmt.Sprintf("%v: %s %s", ErrConfig, e
 // Unwrap makes the error one that matches ErrConfig.
 func (e *keyError) Unwrap() error { return ErrConfig }
 
+// mostName is how many bytes the name of a directory may have on common file systems.
+const mostName = 255
+
 // Validate checks what types and ranges of single keys cannot: values that must fit one
 // another. Load calls it after all sources are put together. It reads no files, so paths need
 // not exist. The first conflict is the error, which names the key and matches ErrConfig.
@@ -27,6 +30,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Name == "" || c.Name == "." || c.Name == ".." || strings.ContainsAny(c.Name, "/\\\x00") {
 		return bad("name", "is %.40q, want a word that can name a directory", c.Name)
+	}
+	if len(c.Name) > mostName { // also where output is set: a cluster shows the names of all jobs
+		return bad("name", "has %d bytes, want %d at most, as names of directories have", len(c.Name), mostName)
 	}
 	switch m.Structure {
 	case "file":
