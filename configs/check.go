@@ -23,19 +23,19 @@ type setting struct {
 	place string
 }
 
-// maxFileBytes bounds what is read of a config file.
-const maxFileBytes = 1 << 20
+// maxFileBytes bounds what is read of a config file, and what YAML prints, so that each config that is printed can be read.
+const maxFileBytes = 4 << 20
 
 // parseFile reads a config file and checks every key and value in it against the schema. An
 // error names file, line and column, and the nearest key where one is misspelt. An empty file
-// has no settings; more than one document or 1 MiB is refused.
+// has no settings; more than one document or 4 MiB is refused.
 func parseFile(name string, r io.Reader) ([]setting, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrConfig, name, err)
 	}
 	if len(text) > maxFileBytes {
-		return nil, fmt.Errorf("%w: %s: larger than 1 MiB; is this a config file?", ErrConfig, name)
+		return nil, fmt.Errorf("%w: %s: larger than %d MiB; is this a config file?", ErrConfig, name, maxFileBytes>>20)
 	}
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))
 	var doc yaml.Node

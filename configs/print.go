@@ -9,7 +9,8 @@ import (
 )
 
 // YAML prints the config, without the sections of structures that it does not
-// use. Loading the text gives the same run.
+// use. Loading the text gives the same run. A config that takes more bytes than are read is an error: what is printed has the
+// keys that were left out, and a line for each entry of a list, so it may be longer than the files were.
 func (c *Config) YAML() ([]byte, error) {
 	var root yaml.Node
 	if err := root.Encode(c); err != nil {
@@ -21,6 +22,10 @@ func (c *Config) YAML() ([]byte, error) {
 	enc.SetIndent(2)
 	if err := enc.Encode(&root); err != nil {
 		return nil, fmt.Errorf("configs: print: %w", err)
+	}
+	if out.Len() > maxFileBytes {
+		return nil, fmt.Errorf("%w: all settings take %d bytes as a file, and of a file %d are read; name fewer columns, as with * for all others, or fewer files",
+			ErrConfig, out.Len(), maxFileBytes)
 	}
 	return out.Bytes(), nil
 }
