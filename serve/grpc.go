@@ -31,12 +31,24 @@ func writeStatus(w http.ResponseWriter, code int, err error) {
 	h.Set("Grpc-Status", strconv.Itoa(code))
 	h.Set("Grpc-Accept-Encoding", "identity")
 	if err != nil {
-		h.Set("Grpc-Message", percent(err.Error()))
+		h.Set("Grpc-Message", percent(short(err.Error())))
 		if after := retryAfter(err); after > 0 {
 			h.Set("Grpc-Retry-Pushback-Ms", strconv.Itoa(1000*after))
 		}
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// mostMessage is how many bytes of a message go into a header, where each may take three. Many clients refuse headers of more than
+// 8 KiB in all, and then show that in place of the code and the message.
+const mostMessage = 1 << 10
+
+// short cuts a message for a header.
+func short(text string) string {
+	if len(text) <= mostMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostMessage], "") + "..."
 }
 
 // percent encodes a message as gRPC wants it in a header.

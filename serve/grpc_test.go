@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/internal/golden"
 	"github.com/pce-engine/pce/serve/oip"
@@ -180,6 +183,22 @@ func TestConformanceGRPC(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	if w := ask(t, s, "POST", infer, ""); w.Code != http.StatusUnsupportedMediaType {
 		t.Error(w.Code)
+	}
+}
+
+// TestLongMessagesGRPC: the header that tells an error stays small enough for clients, however long what the model says is, and has
+// whole letters.
+func TestLongMessagesGRPC(t *testing.T) {
+	for _, letter := range []string{"e", "é", "%"} {
+		l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
+			return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu", fail: errors.New(strings.Repeat(letter, 40000))}
+		}}
+		addr := listen(t, testServer(t, l, Options{MaxQueueDelay: -1}, "m"))
+		_, status, text := call2(t, client2(t), addr, grpcService+"ModelInfer", frame(rowsRequest(1, 7).AppendProto(nil)))
+		said, err := url.PathUnescape(text)
+		if status != "13" || len(text) > 4<<10 || err != nil || !utf8.ValidString(said) || !strings.HasPrefix(said, "internal error: query log_prob of model") || !strings.HasSuffix(said, letter+"...") {
+			t.Errorf("%s, a message of %d bytes, %v: %.200s", status, len(text), err, text)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -53,7 +54,7 @@ func (c *call) params() error {
 				x = p.Resolve(name)
 			}
 			if !slices.Contains(p.Values, x.(string)) {
-				return fail(ErrRequest, "parameters: %s is %q; want one of %.200q", p.Name, clip(name), p.Values)
+				return fail(ErrRequest, "parameters: %s is %q; want one of %s", p.Name, clip(name), listed(p.Values))
 			}
 		}
 		c.job.params[p.Name] = x
@@ -66,6 +67,21 @@ func (c *call) params() error {
 		}
 	}
 	return nil
+}
+
+// listed are the values of a parameter for a message, which for columns of a model may be thousands and as long as their names:
+// the first of them, and how many more metadata lists.
+func listed(values []string) string {
+	const most = 8
+	var list []string
+	for _, v := range values[:min(most, len(values))] {
+		list = append(list, clip(v))
+	}
+	text := fmt.Sprintf("%q", list)
+	if n := len(values) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more, which the model's metadata lists", n)
+	}
+	return text
 }
 
 func (c *call) paramNames() []string {
