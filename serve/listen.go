@@ -15,6 +15,9 @@ const (
 	answerTime = 30 * time.Second // for reading an answer
 )
 
+// maxHeader is how many bytes the header of a request may have.
+const maxHeader = 32 << 10
+
 // HTTPServer returns a server for a handler that speaks HTTP/1.1 and HTTP/2 on one
 // port, the latter also without TLS, as gRPC wants it, and that does not wait for slow
 // clients: timeout is how long the body of a request may take to come, and again how
@@ -35,7 +38,7 @@ func HTTPServer(h http.Handler, timeout time.Duration, log *slog.Logger) *http.S
 		ReadTimeout:       headerTime + timeout,
 		WriteTimeout:      headerTime + 2*timeout + answerTime,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
+		MaxHeaderBytes:    maxHeader,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          1024,
 			MaxReceiveBufferPerConnection: 4 << 20,

@@ -81,6 +81,9 @@ func set[T comparable](field *T, value T) {
 // nameForm is what a model may be called: the name is part of paths and metrics.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// maxToken bounds a token, which each request has in its header beside what proxies add.
+const maxToken = maxHeader / 2
+
 // statsName is the one name in the place of a model's that has a path of its own.
 const statsName = "stats"
 
@@ -111,6 +114,9 @@ func (o *Options) validate() error {
 	}
 	if o.Loader == nil {
 		return fmt.Errorf("%w: no Loader; models need one", ErrOptions)
+	}
+	if len(o.Token) > maxToken {
+		return fmt.Errorf("%w: the token has %d bytes, which no request could send; want %d at most", ErrOptions, len(o.Token), maxToken)
 	}
 	seen := map[string]bool{}
 	for _, m := range o.Models {

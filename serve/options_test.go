@@ -34,3 +34,29 @@ func TestServerWithoutLog(t *testing.T) {
 		t.Error("errors of connections go to the log of the program")
 	}
 }
+
+// TestLongToken: a token that no request can have in its header is refused, and the longest one that is taken opens the server.
+func TestLongToken(t *testing.T) {
+	_, err := New(Options{Loader: &fakeLoader{}, Token: strings.Repeat("t", maxToken+1)})
+	if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), "the token has 16385 bytes") {
+		t.Errorf("a token of %d bytes: %v", maxToken+1, err)
+	}
+	token := strings.Repeat("t", maxToken)
+	addr := listen(t, testServer(t, &fakeLoader{bytes: 1}, Options{Token: token}, "m"))
+	for _, c := range []*http.Client{http.DefaultClient, client2(t)} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+"/v2/models/m", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		w, err := c.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Body.Close()
+		if w.StatusCode != 200 {
+			t.Errorf("%s %s", w.Proto, w.Status)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
