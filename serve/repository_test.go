@@ -397,6 +397,9 @@ func TestLoadFailure(t *testing.T) {
 		if w := ask(t, s, "GET", "/v2/health/ready", ""); w.Code != 503 || !strings.Contains(w.Body.String(), "is being loaded") {
 			t.Error(w.Code, w.Body)
 		}
+		if w := ask(t, s, "GET", "/v2/health/live", ""); w.Code != 200 || w.Body.String() != `{"live":true,"ready":false}` {
+			t.Error(w.Code, w.Body)
+		}
 		if err := s.Load(t.Context()); !errors.Is(err, os.ErrNotExist) || !errors.Is(err, ErrUnavailable) {
 			t.Error(err)
 		}

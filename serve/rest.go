@@ -33,9 +33,13 @@ func (s *Server) routes() http.Handler {
 			s.reply(w, r, x, err)
 		})
 	}
-	health := map[string]bool{"live": true, "ready": true} // the protocol's text names the one, its schema the other
-	get("/v2/health/live", func(*http.Request) (any, error) { return health, nil })
-	get("/v2/health/ready", func(*http.Request) (any, error) { return health, s.models.ready() })
+	// Of both checks the protocol's text names the one key, its schema the other.
+	get("/v2/health/live", func(*http.Request) (any, error) {
+		return map[string]bool{"live": true, "ready": s.models.ready() == nil}, nil
+	})
+	get("/v2/health/ready", func(*http.Request) (any, error) {
+		return map[string]bool{"live": true, "ready": true}, s.models.ready()
+	})
 	get("/v2", func(*http.Request) (any, error) { return s.info(), nil })
 	get("/v2/models", func(*http.Request) (any, error) { return s.models.index(false), nil })
 	get("/v2/models/"+statsName, func(r *http.Request) (any, error) { return s.stats(r) })
