@@ -64,7 +64,7 @@ func (j *Job) Encode(most int) ([]byte, error) {
 		return nil, err
 	}
 	if most = min(most, maxJobBytes); len(text) > most {
-		return nil, fmt.Errorf("%w: the job has %d bytes with its %d files, and the queue takes %d; name fewer files, or use pce train --cluster",
+		return nil, fmt.Errorf("%w: the job has %d bytes with its config and %d files, and the queue takes %d; name fewer files or columns, or leave the queue out: pce train --cluster leads a run itself, and queries read the files here",
 			dataset.ErrSetting, len(text), len(j.Files), most)
 	}
 	return text, nil

@@ -122,7 +122,7 @@ func TestEnqueueTooLarge(t *testing.T) {
 		if _, err := j.AddFile(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := enqueue(t.Context(), sealedBus{bus, t}, j, configs.Default(), false); err == nil || !strings.Contains(err.Error(), "with its 1 files, and the queue takes") {
+		if _, err := enqueue(t.Context(), sealedBus{bus, t}, j, configs.Default(), false); err == nil || !strings.Contains(err.Error(), "with its config and 1 files, and the queue takes") {
 			t.Errorf("%v, want that it is too large", err)
 		}
 	})
