@@ -95,6 +95,7 @@ func TestInEveryRoot(t *testing.T) {
 		"a link within":   {[]cluster.Member{member(root)}, filepath.Join(root, "within.csv"), true},
 		"a link out":      {[]cluster.Member{member(root)}, filepath.Join(root, "leads.csv"), false},
 		"roots of others": {[]cluster.Member{member("/elsewhere")}, "/elsewhere/in.csv", true},
+		"not UTF-8":       {[]cluster.Member{member("/elsewhere")}, "/elsewhere/\xe9.csv", false},
 	} {
 		if got := InEveryRoot(tc.members, tc.path); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/dataset"
@@ -46,6 +47,9 @@ func (j *Job) AddFile(ctx context.Context, path string) (string, error) {
 	r, err := FileAt(ctx, path)
 	if err != nil {
 		return "", err
+	}
+	if !utf8.ValidString(r.Path) { // a config and JSON would have another path
+		return "", fmt.Errorf("%w: the path %.200q is not UTF-8, and a job cannot name it; rename the file or its folder", dataset.ErrSetting, r.Path)
 	}
 	for _, f := range j.Files {
 		if f.Path == r.Path {

@@ -104,6 +104,11 @@ func TestJobOpen(t *testing.T) {
 	if _, err := j.AddFile(t.Context(), filepath.Join(dir, "c.csv")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
+	if latin := filepath.Join(dir, "\xe9.csv"); os.WriteFile(latin, nil, 0o644) == nil { // as far as the file system has such names
+		if _, err := j.AddFile(latin); !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), `\xe9.csv" is not UTF-8`) || len(j.Files) != 1 {
+			t.Errorf("a name that is not UTF-8: %v", err)
+		}
+	}
 	if path, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); err != nil || string(readFile(t, path)) != "1\n" {
 		t.Errorf("%s, %v", path, err)
 	}

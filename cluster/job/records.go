@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/uploads"
@@ -157,8 +158,11 @@ func Members(ctx context.Context, bus cluster.Bus) ([]cluster.Member, error) {
 
 // InEveryRoot reports whether a path lies in a root of every member; false if
 // there are none, as those to come are not known, or if a link leads out of the root, as far
-// as it is to be seen here.
+// as it is to be seen here. A path that is not UTF-8 lies in none, as members are told paths in JSON.
 func InEveryRoot(members []cluster.Member, path string) bool {
+	if !utf8.ValidString(path) {
+		return false
+	}
 	for _, m := range members {
 		root, rel, ok := inRoot(m.Roots, path)
 		if !ok || leadsOut(root, rel) {
