@@ -58,18 +58,18 @@ func FileAt(ctx context.Context, path string) (FileRef, error) {
 	if err != nil {
 		return FileRef{}, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return FileRef{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path) // before it is opened, which waits where it is a named pipe
 	if err != nil {
 		return FileRef{}, err
 	}
 	if !info.Mode().IsRegular() {
 		return FileRef{}, fmt.Errorf("%w: %s is not a regular file", dataset.ErrSetting, path)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return FileRef{}, err
+	}
+	defer f.Close()
 	r := FileRef{Path: path, Name: filepath.Base(path), Size: info.Size()}
 	r.Digest, err = digestOf(ctx, f)
 	return r, err
@@ -172,18 +172,18 @@ func sameFile(ctx context.Context, root, rel string, r *FileRef) error {
 		return err
 	}
 	defer dir.Close()
-	f, err := dir.Open(rel)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := dir.Stat(rel)
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", r.Path)
 	}
+	f, err := dir.Open(rel)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	if info.Size() != r.Size {
 		return fmt.Errorf("%s has %d bytes here and %d where the run was made; give all members the same file", r.Path, info.Size(), r.Size)
 	}

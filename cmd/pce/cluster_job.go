@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,13 +154,19 @@ func jobModel(cfg *configs.Config, kind string) *string {
 // rows are text, all files of a folder are rows, whatever their names are. What is wrong with a circuit shows when it is opened.
 func (a *app) findOptions(cfg *configs.Config, kind string) (dataset.Options, error) {
 	o, err := a.datasetOptions(&cfg.Data, nil)
-	if m := jobModel(cfg, kind); m != nil && o.Text.Unit == "" {
+	if m := jobModel(cfg, kind); m != nil && o.Text.Unit == "" && isRegular(*m) {
 		if c, schema, err := run.OpenCircuit(*m); err == nil {
 			o.Text.Unit = schema.Unit
 			c.Close()
 		}
 	}
 	return o, err
+}
+
+// isRegular reports whether a path is that of a regular file. Another, such as a pipe, may be waited for, and has its bytes once.
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // newJob makes a job of a config: patterns and directories are replaced by the
