@@ -94,7 +94,7 @@ func (s *circuitSubject) Settings(share func(path string) (job.FileRef, error)) 
 // Questions are those of the kind about rows of the circuit, of which one has to fit a message.
 func (s *circuitSubject) Questions(ctx context.Context, most int) (job.Questions, error) {
 	if blocks.Rows(s.Schema, most) == 0 {
-		return nil, fmt.Errorf("a row takes %d bytes and the broker's messages %d; give it a larger max_payload", s.Schema.BlockRowBytes(), most*2)
+		return nil, fmt.Errorf("a row takes %d bytes, and a message has room for %d of rows; %s", s.Schema.BlockBytes(1), most, largerMessages)
 	}
 	return s.kind.Questions(ctx, s.query, s.Schema, most)
 }

@@ -158,7 +158,7 @@ func (s *forestSubject) Settings(share func(path string) (job.FileRef, error)) (
 func (s *forestSubject) Questions(ctx context.Context, most int) (job.Questions, error) {
 	row, width := s.Features*cellBytes(s.Forest), 8*max(1, s.Width(s.query.Result)) // a forest without trees has rows without leaves
 	if row > most || width > most {
-		return nil, fmt.Errorf("a row takes %d bytes, the answer about it %d and a message %d; give the broker a larger max_payload", row, width, most)
+		return nil, fmt.Errorf("a row takes %d bytes, the answer about it %d, and a message has room for %d of either; %s", row, width, most, largerMessages)
 	}
 	o := s.query.Read
 	o.Stdin = nil // the coordinator's input is not the client's

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -320,6 +321,20 @@ func TestUncheckedModel(t *testing.T) {
 		if got := strings.Contains(log.String(), "without a checksum"); got != unchecked {
 			t.Errorf("unchecked %t: the log says %q", unchecked, &log)
 		}
+	}
+}
+
+// TestLongRows: a row that does not fit a message is refused with what it takes and what there is, which is less, and with what helps.
+func TestLongRows(t *testing.T) {
+	schema := &dataset.Schema{}
+	for range 100 {
+		schema.Columns = append(schema.Columns, dataset.Column{Kind: dataset.Continuous})
+	}
+	s := &circuitSubject{Blueprint: modelOf(schema), kind: numbersKind{run.QueryLogLikelihood}, query: queryOf("loglik")}
+	_, err := s.Questions(t.Context(), schema.BlockBytes(1)-1)
+	want := fmt.Sprintf("a row takes %d bytes, and a message has room for %d of rows; start a NATS server with a larger max_payload", schema.BlockBytes(1), schema.BlockBytes(1)-1)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

@@ -37,6 +37,9 @@ func (q *rowBlocks) Skip(ctx context.Context, rows int64) error {
 	return nil
 }
 
+// largerMessages says what to do about rows that are longer than messages. The broker that pce cluster up starts has NATS' own bound.
+const largerMessages = "start a NATS server with a larger max_payload, and pce cluster up with its address as --cluster"
+
 // Next returns a block of the next rows, and how many they are: fewer than usual where evidence
 // makes them long. A single row that is longer than a message is an error.
 func (q *rowBlocks) Next(ctx context.Context) ([]byte, int, error) {
@@ -55,8 +58,8 @@ func (q *rowBlocks) Next(ctx context.Context) ([]byte, int, error) {
 			if rows > 1 {
 				continue
 			}
-			return nil, 0, fmt.Errorf("%w: a row takes %d bytes with its ranges, sets and likelihoods, and a message %d; give the broker a larger max_payload",
-				run.ErrOptions, len(block), q.most)
+			return nil, 0, fmt.Errorf("%w: a row takes %d bytes with its ranges, sets and likelihoods, and a message has room for %d of rows; %s",
+				run.ErrOptions, len(block), q.most, largerMessages)
 		}
 		q.at += rows
 		return block, rows, nil
