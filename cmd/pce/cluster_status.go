@@ -24,7 +24,7 @@ import (
 // statusInterval is the time between two pictures of a live table.
 const statusInterval = time.Second
 
-// shownJobs bounds the jobs of the queue in the table, and the runs that pce train --cluster has led; JSON has them all.
+// shownJobs bounds the jobs of the queue in the table, the runs that pce train --cluster has led, and what was given up; JSON has them all.
 const shownJobs = 20
 
 // clusterStatus is what cluster status prints. Run, Epoch and what else belongs
@@ -238,12 +238,16 @@ func (s *clusterStatus) table() string {
 	if more := len(s.Jobs) - len(jobs); more > 0 {
 		fmt.Fprintf(&b, "and %d older ones; --json has them all\n", more)
 	}
-	for _, d := range s.Dead {
+	older := max(0, len(s.Dead)-shownJobs)
+	for _, d := range s.Dead[older:] {
 		what := "the job"
 		if d.Shard >= 0 {
 			what = fmt.Sprintf("shard %d", d.Shard)
 		}
 		fmt.Fprintf(&b, "given up: %s of run %s, %s: %s\n", what, oneLine(d.Run), d.Time.Format(time.RFC3339), oneLine(d.Reason))
+	}
+	if older > 0 {
+		fmt.Fprintf(&b, "and %d given up before; --json has them all\n", older)
 	}
 	return b.String()
 }

@@ -127,6 +127,24 @@ func TestStatusOfMany(t *testing.T) {
 	}
 }
 
+// TestStatusOfManyLetters shows what was given up last, however much that is.
+func TestStatusOfManyLetters(t *testing.T) {
+	for _, n := range []int{shownJobs, shownJobs + 1, 4096} {
+		var dead []cluster.DeadLetter
+		for i := range n {
+			dead = append(dead, cluster.DeadLetter{Run: fmt.Sprintf("r-%04d", i), Shard: -1, Reason: "it is bad"})
+		}
+		table := describeCluster(nil, nil, nil, dead).table()
+		if lines := strings.Count(table, "given up: "); lines != shownJobs || !strings.Contains(table, fmt.Sprintf("r-%04d", n-1)) {
+			t.Errorf("%d of %d letters:\n%.2000s", lines, n, table)
+		}
+		more := fmt.Sprintf("and %d given up before; --json has them all", n-shownJobs)
+		if strings.Contains(table, more) != (n > shownJobs) {
+			t.Errorf("of %d letters:\n%.2000s", n, table)
+		}
+	}
+}
+
 // TestWatchStatus draws twice and wants the first picture erased, with the rows that its lines take on a narrow terminal.
 func TestWatchStatus(t *testing.T) {
 	for columns, rows := range map[int]int{0: 3, 200: 3, 20: 5} {
