@@ -191,7 +191,7 @@ func (k *bucket) write(ctx context.Context, key string, value []byte, w write) (
 	if err != nil {
 		return 0, err
 	}
-	if err := k.bus.checkSize(value); err != nil {
+	if err := k.bus.checkSize(value, w.header); err != nil {
 		return 0, k.wrap(key, err)
 	}
 	msg := &nats.Msg{Subject: subject, Header: w.header, Data: value}

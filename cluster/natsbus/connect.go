@@ -214,7 +214,7 @@ func (b *Bus) Send(to string, message []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := b.checkSize(message); err != nil {
+	if err := b.checkSize(message, nil); err != nil {
 		return fmt.Errorf("message to %s: %w", to, err)
 	}
 	if err := b.nc.Publish(subject, message); err != nil {
@@ -223,9 +223,11 @@ func (b *Bus) Send(to string, message []byte) error {
 	return nil
 }
 
-func (b *Bus) checkSize(message []byte) error {
-	if n := b.MaxPayload(); len(message) > n {
-		return fmt.Errorf("%w: %d bytes are too many: the broker takes %d", cluster.ErrCluster, len(message), n)
+// checkSize refuses a message that is too long for the broker, which counts its headers too.
+func (b *Bus) checkSize(message []byte, header nats.Header) error {
+	most := b.MaxPayload()
+	if n := len(message) + (&nats.Msg{Header: header}).Size(); n > most {
+		return fmt.Errorf("%w: %d bytes are too many: the broker takes %d", cluster.ErrCluster, n, most)
 	}
 	return nil
 }

@@ -31,10 +31,11 @@ func (e *events) Publish(run string, event []byte) error {
 	if err := checkToken("run", run); err != nil {
 		return err
 	}
-	if err := e.bus.checkSize(event); err != nil {
+	msg := &nats.Msg{Subject: ownedSubject(eventPrefix, run), Data: append([]byte(nil), event...), Header: nats.Header{idHeader: {nuid.Next()}}}
+	if err := e.bus.checkSize(event, msg.Header); err != nil {
 		return fmt.Errorf("event of run %s: %w", run, err)
 	}
-	return e.bus.events.add(ownedSubject(eventPrefix, run), event)
+	return e.bus.events.add(msg)
 }
 
 // eventQueue holds what waits to be stored. One goroutine stores it in order.
@@ -57,19 +58,17 @@ func newEventQueue(b *Bus) *eventQueue {
 	return q
 }
 
-func (q *eventQueue) add(subject string, event []byte) error {
+func (q *eventQueue) add(msg *nats.Msg) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
 		return fmt.Errorf("%w: event: %w", cluster.ErrUnreachable, errClosed)
-	case len(q.waiting) >= maxWaitingEvents || q.bytes+len(event) > maxWaitingBytes:
+	case len(q.waiting) >= maxWaitingEvents || q.bytes+len(msg.Data) > maxWaitingBytes:
 		return fmt.Errorf("%w: event: %d wait for the broker already", cluster.ErrUnreachable, len(q.waiting))
 	}
-	q.waiting = append(q.waiting, &nats.Msg{
-		Subject: subject, Data: append([]byte(nil), event...), Header: nats.Header{idHeader: {nuid.Next()}},
-	})
-	q.bytes += len(event)
+	q.waiting = append(q.waiting, msg)
+	q.bytes += len(msg.Data)
 	q.wake()
 	return nil
 }

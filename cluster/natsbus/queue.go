@@ -38,10 +38,10 @@ func (q *queue) Submit(ctx context.Context, id string, job []byte) error {
 	if err := checkToken("job", id); err != nil {
 		return err
 	}
-	if err := q.bus.checkSize(job); err != nil {
+	msg := &nats.Msg{Subject: ownedSubject(jobPrefix, id), Data: job, Header: nats.Header{idHeader: {id}, expectHeader: {"0"}}}
+	if err := q.bus.checkSize(job, msg.Header); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
-	msg := &nats.Msg{Subject: ownedSubject(jobPrefix, id), Data: job, Header: nats.Header{idHeader: {id}, expectHeader: {"0"}}}
 	_, _, err := q.bus.publish(ctx, msg, quick)
 	if hasCode(err, codeWrongSequence, codeWrongConstant) { // it is there
 		return nil
@@ -220,10 +220,10 @@ func (q *queue) Bury(ctx context.Context, letter cluster.DeadLetter) error {
 	if err != nil {
 		return fmt.Errorf("%w: dead letter: %v", cluster.ErrCluster, err)
 	}
-	if err := q.bus.checkSize(data); err != nil {
+	msg := &nats.Msg{Subject: deadSubject, Data: data, Header: nats.Header{idHeader: {nuid.Next()}}}
+	if err := q.bus.checkSize(data, msg.Header); err != nil {
 		return fmt.Errorf("dead letter: %w", err)
 	}
-	msg := &nats.Msg{Subject: deadSubject, Data: data, Header: nats.Header{idHeader: {nuid.Next()}}}
 	if _, _, err := q.bus.publish(ctx, msg, quick); err != nil {
 		return fmt.Errorf("dead letter: %w", err)
 	}
