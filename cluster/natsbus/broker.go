@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -210,6 +212,9 @@ type serverLog struct {
 // criticalWrite is in what the server logs when a stream stops storing.
 const criticalWrite = "Critical write error"
 
+// handshakeError is in what the server logs of a connection that ends before both sides have agreed on keys.
+const handshakeError = "TLS handshake error"
+
 func newServerLog(log *slog.Logger) *serverLog {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -229,6 +234,10 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	text := line(format, v)
 	if strings.Contains(text, criticalWrite) {
 		l.broken.CompareAndSwap(nil, &text)
+	}
+	if strings.Contains(text, handshakeError) && (strings.HasSuffix(text, io.EOF.Error()) || strings.HasSuffix(text, syscall.ECONNRESET.Error())) {
+		l.log.Debug(text) // who looks whether the port is open, as probes of Kubernetes do each ten seconds
+		return
 	}
 	l.log.Warn(text)
 }

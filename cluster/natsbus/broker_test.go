@@ -1,17 +1,22 @@
 package natsbus
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +65,45 @@ func TestTLS(t *testing.T) {
 	}
 	_, err := Connect(within(t, 10*time.Second), Options{URLs: url, Credentials: seats[0].File})
 	wantError(t, err, cluster.ErrCluster, "certificate")
+}
+
+// TestProbesQuietly: a broker with TLS does not warn of a connection that looks whether its port is open, and does of one that refuses
+// its certificate.
+func TestProbesQuietly(t *testing.T) {
+	t.Parallel()
+	cert, key := certificate(t)
+	var log lockedBuffer
+	broker := startBroker(t, BrokerOptions{Cert: cert, Key: key, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	probe := func(do func(c net.Conn)) {
+		t.Helper()
+		before := strings.Count(log.String(), handshakeError)
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", broker.Port()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(c)
+		c.Close()
+		for ctx := within(t, 10*time.Second); strings.Count(log.String(), handshakeError) == before; runtime.Gosched() {
+			if ctx.Err() != nil {
+				t.Fatalf("the broker does not notice the connection:\n%s", log.String())
+			}
+		}
+	}
+	probe(func(net.Conn) {})
+	if text := log.String(); strings.Contains(text, "level=WARN") {
+		t.Errorf("the broker warns:\n%s", text)
+	}
+	probe(func(c net.Conn) {
+		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil { // what the broker is
+			t.Error(err)
+		}
+		if err := tls.Client(c, &tls.Config{ServerName: "127.0.0.1"}).HandshakeContext(t.Context()); err == nil {
+			t.Error("a certificate that no known authority has signed is accepted")
+		}
+	})
+	if text := log.String(); !strings.Contains(text, "level=WARN") {
+		t.Errorf("the broker does not warn:\n%s", text)
+	}
 }
 
 func TestBrokerOptions(t *testing.T) {
