@@ -10,9 +10,9 @@ type Stats struct {
 	State    string
 	Run      string
 	Term     Term
-	Shards   int64
-	Compute  time.Duration
-	Received int64 // bytes of bulk data
+	Shards   int64         // computed, also those whose results did not count
+	Compute  time.Duration // of shards, also those that failed or were dropped
+	Received int64         // bytes of bulk data
 }
 
 type stats struct {
@@ -20,10 +20,13 @@ type stats struct {
 	now Stats
 }
 
-func (s *stats) computed(took time.Duration) {
+// computed counts the time of a shard whatever becomes of its result, and the shard if there is one.
+func (s *stats) computed(took time.Duration, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.now.Shards++
+	if whole {
+		s.now.Shards++
+	}
 	s.now.Compute += took
 }
 

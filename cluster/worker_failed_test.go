@@ -34,4 +34,7 @@ func TestFailedShard(t *testing.T) {
 	if !slices.Equal(sess.calls, []string{"add", "clear"}) || len(w.held()) != 0 {
 		t.Errorf("the session saw %v, and the shards %v are held; want none", sess.calls, w.held())
 	}
+	if s := w.stats.read(); s.Shards != 0 || s.Compute <= 0 {
+		t.Errorf("%d shards in %v; want the time that was spent, and none", s.Shards, s.Compute)
+	}
 }

@@ -123,15 +123,15 @@ func (w *Worker) next(ctx context.Context) {
 		return err
 	}, func(err error) {
 		drop()
-		if sess != w.sess { // the run is gone
-			w.current = -1
-			return
-		}
 		w.current = -1
+		took := time.Since(begin)
+		w.stats.computed(took, err == nil)
+		if sess != w.sess {
+			return // the run is gone
+		}
 		if round != w.round || era != w.era {
 			return // its flows have been cleared behind it
 		}
-		took := time.Since(begin)
 		if err != nil {
 			w.tell(&failedReport{Shard: l.shard, Err: reasonOf(err), Final: t.Kind == queryTask && errors.Is(err, ErrJob)}, nil)
 			if t.Kind == flowTask { // part of its flows may have been added, and that word may be lost
@@ -148,7 +148,6 @@ func (w *Worker) next(ctx context.Context) {
 			maps.DeleteFunc(w.answers, func(s int, _ []byte) bool { return s <= l.shard-answersKept })
 			maps.DeleteFunc(w.results, func(s int, _ shardResult) bool { return s <= l.shard-answersKept })
 		}
-		w.stats.computed(took)
 		if t.Kind == queryTask {
 			w.tell(&doneReport{Shards: runs{l.shard, l.shard + 1}, Nanos: int64(took)}, answer)
 			return
