@@ -195,9 +195,9 @@ func (f *inference) checkTypes(opts *Options) error {
 			continue
 		}
 		if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(names) && key == strconv.Itoa(n) {
-			return badSetting("types are set for column %q and for number %s, which is the same one; keep one", names[n-1], key)
+			return badSetting("types are set for column %.200q and for number %s, which is the same one; keep one", names[n-1], key)
 		}
-		return badSetting("a type is set for column %q, and there is none; write a name of the header, a number from 1 to %d, or *", key, len(names))
+		return badSetting("a type is set for column %.200q, and there is none; write a name of the header, a number from 1 to %d, or *", key, len(names))
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 		}
 		c := Column{Name: g.name, Place: i + 1}
 		if !utf8.ValidString(c.Name) {
-			return nil, badData(path, "the header has %q, which is not UTF-8; convert the file, as with iconv -f latin1 -t utf-8", c.Name)
+			return nil, badData(path, "the header has %.200q, which is not UTF-8; convert the file, as with iconv -f latin1 -t utf-8", c.Name)
 		}
 		switch {
 		case g.set != nil && g.set.Labels || g.text:
@@ -275,7 +275,7 @@ func (f *inference) schema(path string, oneDomain bool) (*Schema, error) {
 		}
 	}
 	if name, twice := s.nameTwice(); twice {
-		return nil, badData(path, "two columns are named %q; rename or remove one", name)
+		return nil, badData(path, "two columns are named %.200q; rename or remove one", name)
 	}
 	return s, nil
 }

@@ -172,7 +172,7 @@ func (all *inspection) merge(in *inspection) error {
 		if b := &t.Columns[i]; a.Name != "" && b.Name != "" && a.Name != b.Name {
 			var ok bool
 			if j, ok = byName[a.Name]; !ok {
-				return badData(in.path, "the header lacks %q, which the first file has; give files of the same columns", a.Name)
+				return badData(in.path, "the header lacks %.200q, which the first file has; give files of the same columns", a.Name)
 			}
 		}
 		b := &t.Columns[j]

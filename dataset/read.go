@@ -172,9 +172,9 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 		}
 		switch {
 		case !known:
-			return nil, badData(recs.Where(i), "the header has %q, which is not a variable of the model; remove the column or set its type to skip", n)
+			return nil, badData(recs.Where(i), "the header has %.200q, which is not a variable of the model; remove the column or set its type to skip", n)
 		case len(left) == 0:
-			return nil, badData(recs.Where(i), "the header has %q twice; remove one of the columns", n)
+			return nil, badData(recs.Where(i), "the header has %.200q twice; remove one of the columns", n)
 		}
 		to[i], place[n] = left[0], left[1:]
 	}

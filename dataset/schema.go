@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Limits on schemas, whatever they come from.
@@ -13,13 +14,20 @@ const (
 	MaxCategories = 1 << 24 // every code is exact as a float32
 )
 
+// shownName is how many bytes of a name messages have; names may be as long as files.
+const shownName = 200
+
 // ColumnName returns the name of a column for messages: its own in quotes, or
-// "column 3", counted from 1.
+// "column 3", counted from 1. Of a very long name it is the beginning and the number.
 func (s *Schema) ColumnName(col int) string {
-	if n := s.Columns[col].Name; n != "" {
+	switch n := s.Columns[col].Name; {
+	case n == "":
+		return fmt.Sprintf("column %d", col+1)
+	case len(n) > shownName:
+		return fmt.Sprintf("%q... (column %d)", strings.ToValidUTF8(n[:shownName], ""), col+1)
+	default:
 		return strconv.Quote(n)
 	}
-	return fmt.Sprintf("column %d", col+1)
 }
 
 // Validate reports the first thing that makes s no schema: numbers out of
@@ -29,7 +37,7 @@ func (s *Schema) Validate() error {
 		return badSetting("schema has %d columns; it takes 1 to %d", len(s.Columns), MaxColumns)
 	}
 	if name, twice := s.nameTwice(); twice {
-		return badSetting("two columns are named %q; rename one", name)
+		return badSetting("two columns are named %.200q; rename one", name)
 	}
 	var checked *string // first of the labels that were checked last: texts share them
 	for i := range s.Columns {

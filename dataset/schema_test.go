@@ -133,3 +133,26 @@ func TestPositive(t *testing.T) {
 		}
 	}
 }
+
+// TestLongNames: names of columns may be as long as a file, and messages have the beginning of them, with the column's number.
+func TestLongNames(t *testing.T) {
+	s := &Schema{Columns: []Column{{Name: strings.Repeat("n", shownName)}, {Name: "n" + strings.Repeat("é", 1<<15)}, {Name: "short"}}}
+	for i, want := range []string{`"` + strings.Repeat("n", shownName) + `"`, `"n` + strings.Repeat("é", shownName/2-1) + `"... (column 2)`, `"short"`} {
+		if got := s.ColumnName(i); got != want {
+			t.Errorf("column %d: %.600s, want %s", i, got, want)
+		}
+	}
+	long := strings.Repeat("n", 1<<16)
+	for name, text := range map[string]string{"unknown.csv": long + ",b\n1,2\n", "twice.csv": long + "," + long + "\n1,2\n"} {
+		for _, o := range []Options{{}, {Schema: &Schema{Columns: []Column{{Name: "b", Categories: 3}}}}} {
+			_, err := OpenAll(t.Context(), []string{save(t, name, []byte(text))}, o)
+			if name == "unknown.csv" && o.Schema == nil {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if err == nil || len(err.Error()) > 1000 {
+				t.Errorf("%s: an error of %d bytes", name, len(fmt.Sprint(err)))
+			}
+		}
+	}
+}

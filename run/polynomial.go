@@ -235,6 +235,6 @@ func (p *polynomialParser) column() (int, error) {
 			return i, nil
 		}
 	}
-	return 0, p.fail(`character %d: the model has no column %q; write a name of its header, between " if it has other characters than letters, digits, . and _, or $1 to $%d`,
+	return 0, p.fail(`character %d: the model has no column %.60q; write a name of its header, between " if it has other characters than letters, digits, . and _, or $1 to $%d`,
 		from+1, name, len(p.schema.Columns))
 }

@@ -48,6 +48,8 @@ func TestParsePolynomial(t *testing.T) {
 		"income": "no column", `"net`: "does not end", `""`: "no column", "$0": "1 to 5", "$6": "1 to 5", "$": "1 to 5", "$99999999999999999999": "1 to 5",
 		"1e999": "not a number", "1.2.3": "not a number", "2e": "not a number", "1e308*1e308*age": "beyond the largest",
 		"1e308+1e308": "beyond the largest", strings.Repeat("1+", maxPolynomial): "bytes",
+		strings.Repeat("n", maxPolynomial): "no column", `"` + strings.Repeat("n", 60000) + `"`: "no column", "$" + strings.Repeat("7", 60000): "1 to 5",
+		strings.Repeat("7", 60000): "not a number",
 	} {
 		_, err := ParsePolynomial(s, text)
 		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400 {
