@@ -14,9 +14,10 @@ import (
 // A picture shows rows that are images in a grid of cells.
 const (
 	maxPicturePixels = 1 << 28
-	pictureDot       = 4 // pixels of a side of a dot, unless the picture would be too large
-	pictureMargin    = 2 // pixels around a cell
-	panelGap         = 8 // pixels between panels, and around a panel that is marked
+	maxPictureSide   = 1 << 14 // pixels of pictures of several panels, which reports show; smaller dots keep to it as far as they can
+	pictureDot       = 4       // pixels of a side of a dot, unless the picture would be too large
+	pictureMargin    = 2       // pixels around a cell
+	panelGap         = 8       // pixels between panels, and around a panel that is marked
 )
 
 // The colours between the cells, of dots that are missing, and what is mixed into dots
@@ -82,7 +83,8 @@ func (p *picture) largestDot() int {
 	for p.dot = pictureDot; p.dot > 0; p.dot-- {
 		height := float64(p.down)*float64(p.cell(0)) + gaps
 		width := float64(p.columns)*float64(p.cell(1)) + gaps
-		if height*width <= maxPicturePixels {
+		fits := len(p.across) == 1 || p.dot == 1 || max(height, width) <= maxPictureSide
+		if fits && height*width <= maxPicturePixels {
 			return p.dot
 		}
 	}

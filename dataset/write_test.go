@@ -424,6 +424,11 @@ func TestPictureBounds(t *testing.T) {
 			t.Errorf("%d x %d images: dots of %d, want %d", tc.down, tc.across, got, tc.dot)
 		}
 	}
+	// As many samples as a run may end with, beside as many rows.
+	small := &Schema{Columns: make([]Column, 3*32*32), Image: [3]int{32, 32, 3}}
+	if p, err := newPicture(small, 64, 64, 64); err != nil || p.dot != 3 || max(p.Bounds().Dx(), p.Bounds().Dy()) > maxPictureSide {
+		t.Errorf("4096 samples of 32 x 32 dots: dots of %d in %v, %v", p.dot, p.Bounds(), err)
+	}
 	if _, err := newPicture(s, 16, 16); !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("a picture that is too large: %v", err)
 	}
