@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
@@ -40,13 +41,13 @@ func (f *clusterFlags) register(flags *pflag.FlagSet) {
 // options checks the flags and completes them from @FILE, where flags win over the file. Files
 // of keys and certificates must exist; whether the broker accepts them shows when a connection
 // is made.
-func (f *clusterFlags) options(name string) (natsbus.Options, error) {
+func (f *clusterFlags) options(ctx context.Context, name string) (natsbus.Options, error) {
 	o := natsbus.Options{URLs: f.cluster, Credentials: f.credentials, CA: f.ca, Name: "pce " + name}
 	if f.cluster == "" {
 		return o, usagef("no --cluster; give the broker's URL, or @FILE as pce cluster up --url-file FILE wrote it")
 	}
 	if file, ok := strings.CutPrefix(f.cluster, "@"); ok {
-		at, err := readURLFile(file)
+		at, err := readURLFile(ctx, file)
 		if err != nil {
 			return o, err
 		}
@@ -72,7 +73,7 @@ func (f *clusterFlags) options(name string) (natsbus.Options, error) {
 // connect connects to the broker. An error matches cluster.ErrCluster if the
 // broker does not answer, or refuses.
 func (f *clusterFlags) connect(ctx context.Context, name string) (*natsbus.Bus, error) {
-	o, err := f.options(name)
+	o, err := f.options(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +101,22 @@ type urlFile struct {
 // readURLFile reads what cluster up --url-file wrote: the URL, the path of the client's key
 // and, with TLS, that of a certificate, a line each. At most maxURLFile bytes are read;
 // anything else is a usage error.
-func readURLFile(name string) (urlFile, error) {
+func readURLFile(ctx context.Context, name string) (urlFile, error) {
 	var u urlFile
-	f, err := os.Open(name)
+	f, err := dataset.OpenPath(ctx, name)
+	if ctx.Err() != nil { // a signal while the writer of a pipe is waited for, and no fault of the file
+		return u, ctx.Err()
+	}
 	if err != nil {
 		return u, usagef("--cluster @%s: %v; cluster up --url-file writes it when the cluster is ready", name, err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxURLFile+1))
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return u, usagef("--cluster @%s: %v", name, err)
+	}
+	if err != nil {
+		return u, err
 	}
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	if len(text) > maxURLFile || len(lines) < 2 || len(lines) > 3 || lines[0] == "" || bytes.ContainsAny(text, "\x00\r") {
@@ -131,7 +138,7 @@ func removeURLFile(name string) error {
 	}
 	ours := err == nil && info.Mode().IsRegular()
 	if ours && info.Size() > 0 {
-		u, err := readURLFile(name)
+		u, err := readURLFile(context.Background(), name) // a regular file
 		ours = err == nil && (strings.HasPrefix(u.url, "nats://") || strings.HasPrefix(u.url, "tls://"))
 	}
 	if !ours {

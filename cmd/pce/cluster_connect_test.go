@@ -112,7 +112,7 @@ func TestURLFile(t *testing.T) {
 		if err := u.write("url"); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readURLFile("url")
+		got, err := readURLFile(t.Context(), "url")
 		if err != nil || got.url != u.url || filepath.Base(got.credentials) != "client.nk" || !filepath.IsAbs(got.credentials) || (got.ca != "") != (u.ca != "") {
 			t.Errorf("wrote %+v, read %+v, %v", u, got, err)
 		}
@@ -127,7 +127,7 @@ func TestURLFile(t *testing.T) {
 		if err := os.WriteFile("bad", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readURLFile("bad"); !errors.Is(err, errUsage) {
+		if _, err := readURLFile(t.Context(), "bad"); !errors.Is(err, errUsage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -141,15 +141,15 @@ func TestURLFile(t *testing.T) {
 	if err := (urlFile{url: "tls://a:1", credentials: "client.nk", ca: "ca.pem"}).write("url"); err != nil {
 		t.Fatal(err)
 	}
-	o, err := (&clusterFlags{cluster: "@url"}).options("x")
+	o, err := (&clusterFlags{cluster: "@url"}).options(t.Context(), "x")
 	if err != nil || o.URLs != "tls://a:1" || o.Credentials != filepath.Join(dir, "client.nk") || o.CA != filepath.Join(dir, "ca.pem") {
 		t.Errorf("options %+v, %v", o, err)
 	}
-	o, err = (&clusterFlags{cluster: "@url", credentials: "other.nk"}).options("x")
+	o, err = (&clusterFlags{cluster: "@url", credentials: "other.nk"}).options(t.Context(), "x")
 	if err != nil || o.Credentials != "other.nk" {
 		t.Errorf("options %+v, %v", o, err)
 	}
-	if _, err = (&clusterFlags{cluster: "@url", credentials: "none.nk"}).options("x"); !errors.Is(err, errUsage) {
+	if _, err = (&clusterFlags{cluster: "@url", credentials: "none.nk"}).options(t.Context(), "x"); !errors.Is(err, errUsage) {
 		t.Errorf("no key: %v", err)
 	}
 }

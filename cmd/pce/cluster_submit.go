@@ -82,7 +82,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 			return err
 		}
 	}
-	o, err := f.cluster.options("submit")
+	o, err := f.cluster.options(ctx, "submit")
 	if err != nil {
 		return err
 	}

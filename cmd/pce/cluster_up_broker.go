@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,10 +36,10 @@ type connections struct {
 
 // open starts the broker, or finds it, and says how the coordinator and the
 // workers here connect to it.
-func (f *upFlags) open(log *slog.Logger) (c *connections, err error) {
+func (f *upFlags) open(ctx context.Context, log *slog.Logger) (c *connections, err error) {
 	seatsDir := filepath.Join(f.dir, seatsDir)
 	if f.external() {
-		o, err := f.cluster.options("coordinator")
+		o, err := f.cluster.options(ctx, "coordinator")
 		if err != nil {
 			return nil, err
 		}

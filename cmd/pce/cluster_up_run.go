@@ -52,7 +52,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	to, err := f.open(log)
+	to, err := f.open(ctx, log)
 	if err != nil {
 		return err
 	}

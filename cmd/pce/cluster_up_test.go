@@ -339,7 +339,7 @@ func TestUpAddress(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	up := startUp(t, filepath.Join(base, "a"), "--workers", "0")
-	at, err := readURLFile(up.urlFile)
+	at, err := readURLFile(t.Context(), up.urlFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestForestTune(t *testing.T) {
 		var notes bytes.Buffer
 		served := serveFlags{models: []string{"m=" + model}, bodyMiB: 1, conns: 1, run: deviceFlags{device: "cpu", threads: 1}, schedule: scheduleFlags{file: schedule}}
 		served.options.Parallel, served.options.MaxBatchRows, served.options.Timeout = 1, 1024, time.Minute
-		if err := served.complete(&app{env: env, stderr: &notes}, slog.New(slog.DiscardHandler)); err != nil {
+		if err := served.complete(t.Context(), &app{env: env, stderr: &notes}, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		m, err := served.options.Loader.Open(t.Context(), model)

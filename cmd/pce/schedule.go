@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile/forest/schedule"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/run"
 )
@@ -43,7 +44,7 @@ func readSchedule(path string) (string, error) {
 	if path == autoSchedule {
 		return "", usagef("--schedule auto is for predict, bench, serve and compile; give a file, or print the one that is kept with pce compile --emit mir --schedule auto")
 	}
-	text, err := readBounded(path, maxScheduleText)
+	text, err := readBounded(context.Background(), path, maxScheduleText)
 	return string(text), err
 }
 
@@ -64,8 +65,8 @@ func (f *scheduleFlags) textOnce() (string, error) {
 const maxTokenFile = 1 << 16
 
 // readBounded reads a file of no more than most bytes.
-func readBounded(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+func readBounded(ctx context.Context, path string, most int64) ([]byte, error) {
+	f, err := dataset.OpenPath(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ An --addr beyond this machine needs --token-file (or PCE_SERVE_TOKEN) or TLS.`,
 // loopback address, requests must name this host, which keeps web pages of other origins out.
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	if err := f.complete(a, log); err != nil {
+	if err := f.complete(ctx, a, log); err != nil {
 		return err
 	}
 	var certs []tls.Certificate
@@ -186,7 +186,7 @@ func mayBeForest(m serve.Source) bool {
 // complete checks the flags, before anything is opened, and turns them into options of the
 // server. The token comes from --token-file or else from PCE_SERVE_TOKEN; the threads are
 // divided among --parallel. A fault is a usage error that names the flag.
-func (f *serveFlags) complete(a *app, log *slog.Logger) error {
+func (f *serveFlags) complete(ctx context.Context, a *app, log *slog.Logger) error {
 	o := &f.options
 	for _, m := range f.models {
 		name, path, ok := strings.Cut(m, "=")
@@ -238,7 +238,7 @@ func (f *serveFlags) complete(a *app, log *slog.Logger) error {
 		}
 	}
 	if f.tokenFile != "" {
-		text, err := readBounded(f.tokenFile, maxTokenFile)
+		text, err := readBounded(ctx, f.tokenFile, maxTokenFile)
 		if err != nil {
 			return err
 		}

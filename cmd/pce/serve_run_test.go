@@ -124,7 +124,7 @@ func TestServeFlags(t *testing.T) {
 		}
 	}
 	f := serveFlags{models: []string{"m=none"}, bodyMiB: 1, conns: 1, tokenFile: "marked", options: serve.Options{Parallel: 1, MaxBatchRows: 1, Timeout: 1}}
-	if err := f.complete(&app{}, nil); err != nil || f.options.MaxQueueDelay >= 0 || f.options.Token != "s3cret" {
+	if err := f.complete(t.Context(), &app{}, nil); err != nil || f.options.MaxQueueDelay >= 0 || f.options.Token != "s3cret" {
 		t.Errorf("%v; the delay is %v, of which 0 is the default, and the token %q", err, f.options.MaxQueueDelay, f.options.Token)
 	}
 	mixedModel(t)
@@ -269,7 +269,7 @@ func TestServeParallel(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		f := serveFlags{models: []string{"m=run/model.safetensors"}, bodyMiB: 1, conns: 1, run: deviceFlags{device: "cpu", threads: 5}}
 		f.options.Parallel, f.options.MaxBatchRows, f.options.Timeout = n, 1024, time.Minute
-		if err := f.complete(a, log); err != nil {
+		if err := f.complete(t.Context(), a, log); err != nil {
 			t.Fatal(err)
 		}
 		l := f.options.Loader.(*modelLoader)

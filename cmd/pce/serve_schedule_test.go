@@ -22,7 +22,7 @@ func underSchedule(t *testing.T, device, text string) serve.Loader {
 	}
 	f := serveFlags{models: []string{"a=a.json", "b=b.json"}, bodyMiB: 1, conns: 1, run: deviceFlags{device: device, threads: 1}, schedule: scheduleFlags{file: "under.schedule"}}
 	f.options.Parallel, f.options.MaxBatchRows, f.options.Timeout = 1, 1024, time.Minute
-	if err := f.complete(&app{stderr: t.Output()}, slog.New(slog.DiscardHandler)); err != nil {
+	if err := f.complete(t.Context(), &app{stderr: t.Output()}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	return f.options.Loader

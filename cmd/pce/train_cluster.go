@@ -99,7 +99,7 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 	if err != nil {
 		return nil, err
 	}
-	to, err := f.cluster.options("train")
+	to, err := f.cluster.options(ctx, "train")
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	if err := f.takeSeat(); err != nil {
 		return err
 	}
-	o, err := f.cluster.options("worker")
+	o, err := f.cluster.options(ctx, "worker")
 	if err != nil {
 		return err
 	}

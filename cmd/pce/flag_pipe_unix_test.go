@@ -1,0 +1,40 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestFlagPipes: one signal ends a command that waits for the writer of a named pipe, which has a token or the address of a cluster.
+func TestFlagPipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("SKIPPED: no pipes here: %v", err)
+	}
+	for _, args := range [][]string{
+		{"serve", "--model", "m=none", "--addr", "127.0.0.1:0", "--token-file", pipe},
+		{"cluster", "status", "--cluster", "@" + pipe},
+		{"worker", "--cluster", "@" + pipe},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan int, 1)
+		var out, errs bytes.Buffer
+		go func() { done <- Run(ctx, args, nil, strings.NewReader(""), &out, &errs) }()
+		cancel()
+		select {
+		case code := <-done:
+			if code != exitInterrupted {
+				t.Errorf("%v: exit %d: %s", args, code, &errs)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%v: the writer of the pipe is waited for", args)
+		}
+	}
+}
