@@ -28,7 +28,7 @@ func TestPipes(t *testing.T) {
 	r := FileRef{Path: path, Name: "model", Digest: strings.Repeat("0a", 32)}
 	for name, open := range map[string]func() error{
 		"by who submits a job": func() error {
-			_, err := new(Job).AddFile(path)
+			_, err := new(Job).AddFile(t.Context(), path)
 			return err
 		},
 		"by a member": func() error {

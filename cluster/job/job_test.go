@@ -105,7 +105,7 @@ func TestJobOpen(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	if latin := filepath.Join(dir, "\xe9.csv"); os.WriteFile(latin, nil, 0o644) == nil { // as far as the file system has such names
-		if _, err := j.AddFile(latin); !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), `\xe9.csv" is not UTF-8`) || len(j.Files) != 1 {
+		if _, err := j.AddFile(t.Context(), latin); !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), `\xe9.csv" is not UTF-8`) || len(j.Files) != 1 {
 			t.Errorf("a name that is not UTF-8: %v", err)
 		}
 	}
