@@ -65,14 +65,19 @@ func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
 	return err == nil, err
 }
 
-// begin writes the taker's record where none is left. It matches cluster.ErrConflict if another has written one, or the job was
-// done: between its delivery and the claim, or while this taker could not say that it works.
+// begin writes the taker's record where none is left. It matches cluster.ErrConflict if another has written one, or the job was done.
 func (d *delivery) begin(ctx context.Context) (revision uint64, err error) {
 	revision, err = d.bus.takes().Create(ctx, d.id, d.taker)
 	if err != nil {
 		return 0, err
 	}
-	if _, err = d.bus.get(ctx, jobsStream, query{Seq: d.sequence}); !isNoRecord(err) {
+	return d.unlessDone(ctx, revision)
+}
+
+// unlessDone removes the taker's record, which has that revision, and matches cluster.ErrConflict if the job was done: between its delivery
+// and the claim, or while this taker could not say that it works.
+func (d *delivery) unlessDone(ctx context.Context, revision uint64) (uint64, error) {
+	if _, err := d.bus.get(ctx, jobsStream, query{Seq: d.sequence}); !isNoRecord(err) {
 		return revision, err
 	}
 	if err := d.bus.takes().Delete(ctx, d.id, revision); err != nil {
@@ -97,7 +102,7 @@ func (d *delivery) Working(ctx context.Context) error {
 
 // retake writes the taker's record where it has not the revision that was expected. The word whose answer was lost may have
 // been heard: the record is this taker's then. Where there is none the word comes too late, but maybe no other taker has the job, or has
-// done it.
+// done it. The record may also be that of such a late word, behind which nothing was heard of the job.
 func (d *delivery) retake(ctx context.Context) (revision uint64, err error) {
 	takes := d.bus.takes()
 	r, err := takes.Get(ctx, d.id)
@@ -109,7 +114,10 @@ func (d *delivery) retake(ctx context.Context) (revision uint64, err error) {
 	case !bytes.Equal(r.Value, d.taker):
 		return 0, cluster.ErrConflict
 	}
-	return takes.Update(ctx, d.id, d.taker, r.Revision)
+	if revision, err = takes.Update(ctx, d.id, d.taker, r.Revision); err != nil {
+		return 0, err
+	}
+	return d.unlessDone(ctx, revision)
 }
 
 func (d *delivery) Done(ctx context.Context) error {

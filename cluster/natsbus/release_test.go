@@ -129,10 +129,18 @@ func TestWordBehindDone(t *testing.T) {
 	if err := other.remove(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Working(ctx); !errors.Is(err, cluster.ErrConflict) {
-		t.Errorf("working on a job that another has done: %v, want ErrConflict", err)
+	late := func() { // a word that has written the record, whose answer was lost
+		if _, err := b.takes().Create(ctx, "job", other.taker); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if r, err := b.takes().Get(ctx, "job"); !errors.Is(err, cluster.ErrNoRecord) {
-		t.Errorf("the record of a taker is there: %+v, %v", r, err)
+	for what, before := range map[string]func(){"the first word": func() {}, "a word behind a lost one": late} {
+		before()
+		if err := d.Working(ctx); !errors.Is(err, cluster.ErrConflict) {
+			t.Errorf("%s on a job that another has done: %v, want ErrConflict", what, err)
+		}
+		if r, err := b.takes().Get(ctx, "job"); !errors.Is(err, cluster.ErrNoRecord) {
+			t.Errorf("%s: the record of a taker is there: %+v, %v", what, r, err)
+		}
 	}
 }
