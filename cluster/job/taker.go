@@ -319,6 +319,9 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	if err != nil && !errors.Is(err, ErrNoRun) && !errors.Is(err, errUnreadable) { // without a record that can be read a new one does
 		return err
 	}
+	if state == StateInterrupted && r.Ended() { // by another one that had it, or by a client, which this one has not heard yet
+		return nil
+	}
 	r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)
 	if state == StateDone { // its results lie here, also where another one led it last and came to less
 		r.Lead = cmp.Or(t.ID, r.Lead)

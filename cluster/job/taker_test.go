@@ -191,6 +191,35 @@ func TestCancelledStays(t *testing.T) {
 	})
 }
 
+// TestDoneStays stops a coordinator, which was cut off, before it hears that another one has ended its run: the run stays done.
+func TestDoneStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		tk := &Taker{
+			Bus: bus, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 8 },
+			Run: func(ctx context.Context, _ string, _ []byte) error {
+				if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateDone, Lead: "c-other"}}); err != nil {
+					t.Error(err)
+				}
+				stop()
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		}
+		if _, err := tk.Work(ctx); err != nil {
+			t.Error(err)
+		}
+		if r, _, err := GetRun(t.Context(), bus, "r-1"); err != nil || r.State != StateDone || r.Code != 0 || r.Lead != "c-other" {
+			t.Errorf("record %+v, %v; want what the other one has recorded", r, err)
+		}
+	})
+}
+
 // TestEndRecorded fails a run with an error that is longer than a message of the broker, and whose record cannot be read: the end is
 // recorded with the beginning of the error, and the job does not come once more.
 func TestEndRecorded(t *testing.T) {
