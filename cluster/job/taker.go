@@ -406,7 +406,7 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (a
 		if r.State == StateRunning && !ledByNone(ctx, bus, id) {
 			return false, nil
 		}
-		r.State, r.Code = StateCancelled, code
+		r.State, r.Error, r.Code = StateCancelled, "", code
 		value, err := json.Marshal(&r)
 		if err != nil {
 			return false, err

@@ -341,7 +341,7 @@ func TestUploadsOfKilled(t *testing.T) {
 func TestUploadsOfFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, id := simnet.New(1, simnet.Faults{}).Host("c-up").Bus(), LocalPrefix+"r-1"
-		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateFailed}}); err != nil {
+		if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateFailed, Error: "the lead was lost"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := RequestCancel(t.Context(), bus, id, 130); !errors.Is(err, ErrNoRun) {
@@ -350,6 +350,9 @@ func TestUploadsOfFailed(t *testing.T) {
 		upload(t, bus, ledPrefix+id, "left")
 		if atOnce, err := RequestCancel(t.Context(), bus, id, 130); !atOnce || err != nil || has(t, bus, "left") {
 			t.Errorf("cancelled %v, %v, uploads there %v; want none", atOnce, err, has(t, bus, "left"))
+		}
+		if r, _, err := GetRun(t.Context(), bus, id); err != nil || r.State != StateCancelled || r.Code != 130 || r.Error != "" {
+			t.Errorf("record %+v, %v; want that it was cancelled, and no other end", r, err)
 		}
 	})
 }
