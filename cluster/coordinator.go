@@ -99,6 +99,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	}
 	r.inTerm, r.endTerm = context.WithCancel(context.Background())
 	r.status.Run, r.status.Lead, r.status.Transport, r.status.Shards, r.status.Unfit = o.Spec.Run, c.o.ID, o.Transport, map[string]int{}, map[string]string{}
+	r.status.Term = r.term // also while it waits for workers, its lead is later than those before
 	if r.audit, err = openAudit(o.AuditFile); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}

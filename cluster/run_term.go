@@ -15,6 +15,7 @@ func (r *Run) newLead(fence uint64) {
 		return
 	}
 	r.term = Term{Fence: fence}
+	r.Update(func(s *RunStatus) { s.Term = r.term })
 	r.rounds = max(r.rounds, roundsBefore(fence))
 	if r.started {
 		r.newTerm("the lead was taken anew")

@@ -11,69 +11,99 @@ import (
 	"github.com/pce-engine/pce/cluster/simnet"
 )
 
-// TestStatusOfLater cuts a coordinator off while another one leads its run, which has ended or is still led when the first one is back: what
-// the later lead has said of the run stays.
+// TestStatusOfLater cuts a coordinator off while another one leads its run, waits for workers of it, or ends it: what the later lead has said
+// of the run stays when the first one is back.
 func TestStatusOfLater(t *testing.T) {
-	for _, ended := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
-			defer w.finish()
-			tr := w.addTraining("c-0")
-			w.startWorker("w0")
-			ctx, end := context.WithTimeout(t.Context(), time.Hour)
-			defer end()
-			running := cluster.RunOptions{Status: cluster.RunStatus{State: "running"}}
-			r, _ := w.leadHere(ctx, tr, running, 1)
-			defer w.net.Host("c-0").Peers().Close()
-			defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
-			time.Sleep(2 * cluster.DefaultLease)
-			w.net.Isolate("c-0")
-			time.Sleep(2 * cluster.DefaultLease)
+	for name, tc := range map[string]struct {
+		workers int    // that the later lead waits for
+		left    string // the state in which that leaves the run; "": it leads on
+		lead    string // whose status there is at the end
+		state   string
+	}{
+		"led":     {workers: 1, lead: "c-1", state: "running"},
+		"waiting": {workers: 2, lead: "c-1", state: "running"},
+		"done":    {workers: 1, left: "done", lead: "c-1", state: "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+				defer w.finish()
+				tr := w.addTraining("c-0")
+				w.startWorker("w0")
+				ctx, end := context.WithTimeout(t.Context(), time.Hour)
+				defer end()
+				running := cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory", Status: cluster.RunStatus{State: "running"}}
+				coordinator := func(id string) *cluster.Coordinator {
+					host := w.net.Host(id)
+					return cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+				}
+				r, err := coordinator("c-0").Begin(ctx, running)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.net.Host("c-0").Peers().Close()
+				defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
+				time.Sleep(2 * cluster.DefaultLease)
+				w.net.Isolate("c-0")
+				time.Sleep(2 * cluster.DefaultLease)
 
-			host := w.net.Host("c-1")
-			defer host.Peers().Close()
-			runs := host.Bus().Bucket(cluster.RunsBucket)
-			status := func() (s cluster.RunStatus) {
-				t.Helper()
-				rec, err := runs.Get(ctx, "run")
-				if err == nil {
-					err = json.Unmarshal(rec.Value, &s)
+				runs := w.net.Host("c-1").Bus().Bucket(cluster.RunsBucket)
+				defer w.net.Host("c-1").Peers().Close()
+				status := func() (s cluster.RunStatus) {
+					t.Helper()
+					rec, err := runs.Get(ctx, "run")
+					if err == nil {
+						err = json.Unmarshal(rec.Value, &s)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
 				}
-				if err != nil {
-					t.Fatal(err)
+				beginning, stop := context.WithCancel(ctx)
+				defer stop()
+				began := make(chan *cluster.Run, 1)
+				running.Workers = tc.workers
+				later := coordinator("c-1")
+				go func() {
+					r, err := later.Begin(beginning, running)
+					if err != nil && beginning.Err() == nil {
+						t.Error(err)
+					}
+					began <- r
+				}()
+				closeLater := func() {
+					stop()
+					if later := <-began; later != nil {
+						_ = later.Close(ctx)
+					}
 				}
-				return s
-			}
-			co := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-1", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
-			running.Spec, running.Transport = tr.toy.Spec("run"), "memory"
-			later, err := co.Begin(ctx, running)
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(2 * cluster.DefaultLease)
-			if ended {
-				if err := later.Close(ctx); err != nil {
-					t.Error(err)
-				}
+				time.Sleep(3 * cluster.DefaultLease)
 				s := status()
-				s.State = "done"
-				text, err := json.Marshal(s)
-				if err == nil {
-					_, err = runs.Put(ctx, "run", text)
+				if s.Lead != "c-1" || s.State != "running" {
+					t.Errorf("the run is %s of %s, want running of c-1", s.State, s.Lead)
 				}
-				if err != nil {
-					t.Fatal(err)
+				if tc.left != "" {
+					closeLater()
+					s = status()
+					s.State = tc.left
+					text, err := json.Marshal(s)
+					if err == nil {
+						_, err = runs.Put(ctx, "run", text)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			before := status()
-			w.net.Rejoin("c-0")
-			time.Sleep(2 * cluster.DefaultLease)
-			if s := status(); s.Lead != "c-1" || s.State != before.State || before.Lead != "c-1" {
-				t.Errorf("ended %v: the run is %s of %s, want %s of c-1, as before (%s)", ended, s.State, s.Lead, before.State, before.Lead)
-			}
-			if !ended {
-				_ = later.Close(ctx)
-			}
+				w.net.Rejoin("c-0")
+				time.Sleep(2 * cluster.DefaultLease)
+				if s := status(); s.Lead != tc.lead || s.State != tc.state {
+					t.Errorf("when the first one is back the run is %s of %s, want %s of %s", s.State, s.Lead, tc.state, tc.lead)
+				}
+				if tc.left == "" {
+					closeLater()
+				}
+			})
 		})
 	}
 }
