@@ -239,8 +239,8 @@ func (r *Run) report(ctx context.Context) {
 }
 
 // write replaces the status in the bucket, the last revision of which it is given; 0: none was written. While this coordinator was cut off
-// another one may have led the run, or have ended it: what a later lead says, or that the run is in another state, stays, and the error
-// matches ErrConflict.
+// another one may have led the run, or have ended it: what a later lead says, or that the run has ended, stays, and the error matches
+// ErrConflict. That the run was left unfinished does not stay, as it is led here.
 func (r *Run) write(ctx context.Context, bucket Bucket, text []byte, last uint64, state string, fence uint64) (uint64, error) {
 	key := r.o.Spec.Run
 	if last == 0 {
@@ -261,7 +261,7 @@ func (r *Run) write(ctx context.Context, bucket Bucket, text []byte, last uint64
 	switch {
 	case err != nil:
 		return 0, err
-	case now.State != state || now.Term.Fence > fence:
+	case now.State != state && now.State != StateInterrupted || now.Term.Fence > fence:
 		return 0, ErrConflict
 	}
 	return bucket.Update(ctx, key, text, rec.Revision)

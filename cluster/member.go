@@ -46,6 +46,9 @@ type Holder struct {
 	PID   int    `json:"pid"`
 }
 
+// StateInterrupted is the state of a run that its coordinator has left unfinished, for the next one.
+const StateInterrupted = "interrupted"
+
 // RunStatus is what the coordinator of a run says of it in RunsBucket.
 type RunStatus struct {
 	Run    string `json:"run"`

@@ -12,7 +12,7 @@ import (
 )
 
 // TestStatusOfLater cuts a coordinator off while another one leads its run, waits for workers of it, or ends it: what the later lead has said
-// of the run stays when the first one is back.
+// of the run stays when the first one is back. Of a run that was left unfinished meanwhile, which the first one leads then, it says so.
 func TestStatusOfLater(t *testing.T) {
 	for name, tc := range map[string]struct {
 		workers int    // that the later lead waits for
@@ -20,9 +20,10 @@ func TestStatusOfLater(t *testing.T) {
 		lead    string // whose status there is at the end
 		state   string
 	}{
-		"led":     {workers: 1, lead: "c-1", state: "running"},
-		"waiting": {workers: 2, lead: "c-1", state: "running"},
-		"done":    {workers: 1, left: "done", lead: "c-1", state: "done"},
+		"led":         {workers: 1, lead: "c-1", state: "running"},
+		"waiting":     {workers: 2, lead: "c-1", state: "running"},
+		"done":        {workers: 1, left: "done", lead: "c-1", state: "done"},
+		"interrupted": {workers: 1, left: cluster.StateInterrupted, lead: "c-0", state: "running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	StateDone        = "done"
 	StateFailed      = "failed"
 	StateCancelled   = "cancelled"
-	StateInterrupted = "interrupted"
+	StateInterrupted = cluster.StateInterrupted
 	StateUnreadable  = "unreadable" // of ListRuns alone: nothing is known of the run
 )
 
