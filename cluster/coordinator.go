@@ -91,7 +91,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 		return nil, err
 	}
 	r := &Run{
-		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, peers: peers,
+		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, first: fence, peers: peers,
 		calls: make(chan func()), msgs: make(chan *message, 4096), fetches: make(chan stateRequest, 1024), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
 		workers: map[string]*workerInfo{}, fallen: map[string]leasedShards{}, refused: map[string]string{}, speeds: map[string]*assign.Median{}, times: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
 		rounds:  roundsBefore(fence),
@@ -240,25 +240,26 @@ func (r *Run) report(ctx context.Context) {
 
 // write replaces the status in the bucket, the last revision of which it is given; 0: none was written. While this coordinator was cut off
 // another one may have led the run, or have ended it: what a later lead says, or that the run has ended, stays, and the error matches
-// ErrConflict. That the run was left unfinished does not stay, as it is led here.
+// ErrConflict. That the run was left unfinished does not stay, as it is led here. The first status replaces what earlier leads have left.
 func (r *Run) write(ctx context.Context, bucket Bucket, text []byte, last uint64, state string, fence uint64) (uint64, error) {
 	key := r.o.Spec.Run
-	if last == 0 {
-		return bucket.Put(ctx, key, text)
-	}
-	revision, err := bucket.Update(ctx, key, text, last)
-	if !errors.Is(err, ErrConflict) {
-		return revision, err
+	if last > 0 {
+		revision, err := bucket.Update(ctx, key, text, last)
+		if !errors.Is(err, ErrConflict) {
+			return revision, err
+		}
 	}
 	rec, err := bucket.Get(ctx, key)
 	if errors.Is(err, ErrNoRecord) {
 		return bucket.Create(ctx, key, text)
 	}
-	var now RunStatus
-	if err == nil {
-		err = json.Unmarshal(rec.Value, &now)
+	if err != nil {
+		return 0, err
 	}
+	var now RunStatus
+	err = json.Unmarshal(rec.Value, &now)
 	switch {
+	case last == 0 && now.Term.Fence <= r.first: // also where it cannot be read
 	case err != nil:
 		return 0, err
 	case now.State != state && now.State != StateInterrupted || now.Term.Fence > fence:

@@ -19,6 +19,7 @@ type Run struct {
 	o     RunOptions
 	log   *slog.Logger
 	lead  *lead
+	first uint64 // fence of the lead with which it began
 	peers Peers
 	gate  *gate
 	audit *auditFile

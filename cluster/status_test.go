@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,19 +12,55 @@ import (
 	"github.com/pce-engine/pce/cluster/simnet"
 )
 
+// mutedBus does not reach the records of runs while it is muted.
+type mutedBus struct {
+	cluster.Bus
+	muted *atomic.Bool
+}
+
+type mutedBucket struct {
+	cluster.Bucket
+	muted *atomic.Bool
+}
+
+func (b mutedBus) Bucket(name string) cluster.Bucket {
+	if name != cluster.RunsBucket {
+		return b.Bus.Bucket(name)
+	}
+	return mutedBucket{b.Bus.Bucket(name), b.muted}
+}
+
+func (b mutedBucket) Get(ctx context.Context, key string) (cluster.Record, error) {
+	if b.muted.Load() {
+		return cluster.Record{}, cluster.ErrUnreachable
+	}
+	return b.Bucket.Get(ctx, key)
+}
+
+func (b mutedBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if b.muted.Load() {
+		return 0, cluster.ErrUnreachable
+	}
+	return b.Bucket.Put(ctx, key, value)
+}
+
 // TestStatusOfLater cuts a coordinator off while another one leads its run, waits for workers of it, or ends it: what the later lead has said
-// of the run stays when the first one is back. Of a run that was left unfinished meanwhile, which the first one leads then, it says so.
+// of the run stays when the first one is back, also where that one has not written before. Of a run that was left unfinished meanwhile,
+// which the first one leads then, it says so.
 func TestStatusOfLater(t *testing.T) {
 	for name, tc := range map[string]struct {
 		workers int    // that the later lead waits for
 		left    string // the state in which that leaves the run; "": it leads on
+		muted   bool   // the first one has written nothing
 		lead    string // whose status there is at the end
 		state   string
 	}{
-		"led":         {workers: 1, lead: "c-1", state: "running"},
-		"waiting":     {workers: 2, lead: "c-1", state: "running"},
-		"done":        {workers: 1, left: "done", lead: "c-1", state: "done"},
-		"interrupted": {workers: 1, left: cluster.StateInterrupted, lead: "c-0", state: "running"},
+		"led":                    {workers: 1, lead: "c-1", state: "running"},
+		"waiting":                {workers: 2, lead: "c-1", state: "running"},
+		"done":                   {workers: 1, left: "done", lead: "c-1", state: "done"},
+		"done, unwritten":        {workers: 1, left: "done", muted: true, lead: "c-1", state: "done"},
+		"interrupted":            {workers: 1, left: cluster.StateInterrupted, lead: "c-0", state: "running"},
+		"interrupted, unwritten": {workers: 1, left: cluster.StateInterrupted, muted: true, lead: "c-0", state: "running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -33,10 +70,16 @@ func TestStatusOfLater(t *testing.T) {
 				w.startWorker("w0")
 				ctx, end := context.WithTimeout(t.Context(), time.Hour)
 				defer end()
+				var muted atomic.Bool
+				muted.Store(tc.muted)
 				running := cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory", Status: cluster.RunStatus{State: "running"}}
 				coordinator := func(id string) *cluster.Coordinator {
 					host := w.net.Host(id)
-					return cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+					bus := host.Bus()
+					if id == "c-0" {
+						bus = mutedBus{bus, &muted}
+					}
+					return cluster.NewCoordinator(cluster.CoordinatorOptions{ID: id, Bus: bus, Peers: []cluster.Peers{host.Peers()}, Log: w.log})
 				}
 				r, err := coordinator("c-0").Begin(ctx, running)
 				if err != nil {
@@ -96,6 +139,7 @@ func TestStatusOfLater(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+				muted.Store(false)
 				w.net.Rejoin("c-0")
 				time.Sleep(2 * cluster.DefaultLease)
 				if s := status(); s.Lead != tc.lead || s.State != tc.state {
