@@ -169,7 +169,7 @@ var memory int64 = math.MaxInt64
 func take(left int64, array string, extents ...int64) int64 {
 	n := elements(array, extents...)
 	if n > left/8 {
-		panic(failure(fmt.Sprintf("%s has %d elements in memory, for which %d bytes are left; choose smaller sizes, or raise the limit (-max-memory)", array, n, left)))
+		panic(failure(fmt.Sprintf("%s has %d elements in memory, for which %d bytes are left; choose smaller sizes, or raise the limit (--max-memory)", array, n, left)))
 	}
 	return left - 8*n
 }
