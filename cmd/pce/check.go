@@ -430,7 +430,7 @@ func openText(ctx context.Context, path string) (*text, error) {
 }
 
 // ended is the error of opening or reading a file, or that of a context that has ended: a read of a pipe that ended with it looks
-// like damage of the file.
+// like damage of the file, and so does the half of a line that had come.
 func ended(ctx context.Context, path string, err error) error {
 	if why := ctx.Err(); why != nil {
 		return fmt.Errorf("%s: %w", path, why)
@@ -454,7 +454,7 @@ func (a *app) compareExpected(ctx context.Context, path string, want []float64) 
 	for ; lines.Scan(); n++ {
 		x, err := strconv.ParseFloat(strings.TrimSpace(lines.Text()), 64)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s, line %d: %.40q is not a number", dataset.ErrFormat, path, n+1, lines.Text())
+			return nil, ended(ctx, path, fmt.Errorf("%w: %s, line %d: %.40q is not a number", dataset.ErrFormat, path, n+1, lines.Text()))
 		}
 		if n < len(want) {
 			c.compare(n, want[n], x, expectedBound)

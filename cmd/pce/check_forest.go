@@ -243,12 +243,12 @@ func compareScores(ctx context.Context, path string, f *forest.Forest, scores []
 	for ; lines.Scan(); n++ {
 		words := strings.Split(lines.Text(), ",")
 		if len(words) != f.Outputs {
-			return nil, fmt.Errorf("%w: %s, line %d has %d numbers; want the %d raw scores of a row", dataset.ErrFormat, path, n+1, len(words), f.Outputs)
+			return nil, ended(ctx, path, fmt.Errorf("%w: %s, line %d has %d numbers; want the %d raw scores of a row", dataset.ErrFormat, path, n+1, len(words), f.Outputs))
 		}
 		for o, word := range words {
 			x, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 			if err != nil {
-				return nil, fmt.Errorf("%w: %s, line %d: %.40q is not a number", dataset.ErrFormat, path, n+1, word)
+				return nil, ended(ctx, path, fmt.Errorf("%w: %s, line %d: %.40q is not a number", dataset.ErrFormat, path, n+1, word))
 			}
 			if at := n*f.Outputs + o; at < len(scores) {
 				if f.Sum == forest.Float32 {

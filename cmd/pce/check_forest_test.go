@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +70,22 @@ func TestCheckForest(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), c.args, nil, nil, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%v: exit %d, %s; want exit %d, %q", c.args, code, &errs, c.code, c.want)
+		}
+	}
+}
+
+// TestScoresInterrupted: of a pipe that a signal has ended, the half of a line that had come is not called damage of the file.
+func TestScoresInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := &forest.Forest{Outputs: 2}
+	for _, text := range []string{"0.5", "0.5,-"} {
+		path := filepath.Join(t.TempDir(), "scores.csv")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := compareScores(ctx, path, f, []float64{0.5, 0.25}); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), path) {
+			t.Errorf("%q: error %v, want that of the context, with the path", text, err)
 		}
 	}
 }

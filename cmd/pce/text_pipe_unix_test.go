@@ -25,7 +25,7 @@ func TestTextPipes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for written, text := range map[string]string{"none": "", "a line": "0\n", "gzip": "\x1f\x8b\x08\x00"} {
+	for written, text := range map[string]string{"none": "", "a line": "0\n", "half a line": "0\n-", "gzip": "\x1f\x8b\x08\x00"} {
 		path := filepath.Join(t.TempDir(), "A.txt")
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
 			t.Skipf("SKIPPED: no pipes here: %v", err)
