@@ -22,7 +22,7 @@ type Run struct {
 	Name      string
 	Epochs    []Epoch
 	Result    *Result
-	Objective string // what log-likelihoods are of, of a discriminative run; Read takes it from the result
+	Objective string // what the curves are of, of a discriminative run; Read takes it from the result, which may be older
 	Config    string // the text of config.yaml
 	Info      *run.Info
 	Samples   *Samples

@@ -96,6 +96,25 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestResumedObjective: figures of a run that was resumed with train.discriminative, and is not done, are log-likelihoods as before, and
+// its curves are of the objective.
+func TestResumedObjective(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, run.MetricsFile, metrics)
+	write(t, dir, run.ResultFile, result)
+	r, err := Read(t.Context(), dir, pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Objective = "the objective of train.discriminative"
+	text := render(t, r)
+	for _, s := range []string{"<dt>test log-likelihood</dt>", "Log-likelihoods are means over rows, in nats.", "<h3>Objective</h3>", "Of the objective of train.discriminative."} {
+		if !strings.Contains(text, s) {
+			t.Errorf("the report lacks %q", s)
+		}
+	}
+}
+
 // TestLargePicture: pixels that a picture's head claims take no memory, and one that is cut is not shown.
 func TestLargePicture(t *testing.T) {
 	var one bytes.Buffer

@@ -24,6 +24,7 @@ type content struct {
 	Name, Subtitle    string
 	Missing, Warnings []string
 	Results           []entry
+	ResultObjective   string // of an earlier part of the run, perhaps, that was trained otherwise
 	Objective         string
 	LL, Rate          template.HTML
 	EpochCount        string
@@ -71,7 +72,7 @@ func (r *Run) Write(w io.Writer) error {
 		Versions: []string{"Report by " + run.ReadVersion().String() + "."},
 	}
 	if r.Result != nil {
-		c.Warnings = r.Result.Warnings
+		c.Warnings, c.ResultObjective = r.Result.Warnings, r.Result.Objective
 		c.Versions = append([]string{"Trained by " + r.Result.Version.String() + "."}, c.Versions...)
 	}
 	c.curves(r.Epochs)
@@ -112,7 +113,7 @@ func (r *Run) results() (list []entry) {
 		return nil
 	}
 	of := "log-likelihood"
-	if r.Objective != "" {
+	if res.Objective != "" {
 		of = "objective"
 	}
 	for _, ll := range []struct {
