@@ -46,3 +46,28 @@ func TestCommandGroup(t *testing.T) {
 		t.Errorf("the child works on: %v", err)
 	}
 }
+
+// TestTemporaries: what a simulator leaves in the folder for temporary files, as a compiler does that is killed, is in the folder of the
+// design, which is removed with it.
+func TestTemporaries(t *testing.T) {
+	bin, others := t.TempDir(), t.TempDir()
+	for _, name := range []string{Verilator, Icarus} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n: > \"$TMPDIR/left\"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", others)
+	for _, name := range []string{Verilator, Icarus} {
+		dir := filepath.Join(others, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Build(t.Context(), name, dir, bench, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "left")); err != nil {
+			t.Errorf("%s has its temporary files elsewhere: %v", name, err)
+		}
+	}
+}

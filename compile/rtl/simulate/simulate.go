@@ -96,11 +96,11 @@ func Build(ctx context.Context, simulator, dir, top string, files []verilog.File
 	}
 	if simulator == Icarus {
 		out := filepath.Join(dir, top+".vvp")
-		_, err := Command(ctx, append([]string{Icarus, "-g2005", "-s", top, "-o", out}, names...))
+		_, err := commandIn(ctx, dir, append([]string{Icarus, "-g2005", "-s", top, "-o", out}, names...))
 		return []string{"vvp", "-n", out}, err
 	}
 	obj := filepath.Join(dir, "obj_"+top)
-	_, err := Command(ctx, append([]string{Verilator, "--binary", "--timing", "--top-module", top, "-Mdir", obj, "-o", top,
+	_, err := commandIn(ctx, dir, append([]string{Verilator, "--binary", "--timing", "--top-module", top, "-Mdir", obj, "-o", top,
 		"-Wno-fatal", "-Wno-lint", "-Wno-style", "-CFLAGS", "-O1"}, names...))
 	return []string{filepath.Join(obj, top)}, err
 }
@@ -157,7 +157,15 @@ const leave = time.Second
 
 // Command runs a command and returns what it printed. An error has its first line.
 func Command(ctx context.Context, command []string) (string, error) {
+	return commandIn(ctx, "", command)
+}
+
+// commandIn is Command with its temporary files in a folder: compilers that are killed leave theirs.
+func commandIn(ctx context.Context, dir string, command []string) (string, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	if dir != "" {
+		c.Env = append(c.Environ(), "TMPDIR="+dir)
+	}
 	c.WaitDelay = leave
 	killGroup(c)
 	out, err := c.CombinedOutput()
