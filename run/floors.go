@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 
@@ -12,14 +11,20 @@ import (
 	"github.com/pce-engine/pce/dataset"
 )
 
-// leastFloor bounds floors, so that float32 holds their squares.
-const leastFloor = 0x1p-60
+// Squares are added up in steps of 2^-40 of the largest one, or of 1 where that is less, and a variance is what they leave beside the square
+// of the mean. Units narrower than digits of the largest number, or of 1, would have that of roundings alone. Those of equal numbers, which
+// are given as narrow, may be; not where no number reaches tiny, so that different numbers may be as close to each other.
+const (
+	digits     = 0x1p-22
+	tiny       = 0x1p-10
+	leastFloor = 0x1p-60 // of which float32 holds the square
+)
 
 // lowerFloors gives Gaussian and log-normal leaves without a floor of their own a lower one than the family's where that would be too
 // wide. It is 0.01, a hundredth of the spread of a column that is stored in units of it, but the columns of circuits that were made
 // elsewhere, or of a program's own rows, may be stored as they are: training would widen units that are narrower, and lose likelihood.
-// Here it is at most a hundredth of the column's spread, and no unit that is given is below it. It is a power of two, so that the circuit stays
-// the same for a few more rows.
+// Here it is at most a hundredth of the column's spread, and no unit that is given is below it, as far as statistics have the digits. It is
+// a power of two, so that the circuit stays the same for a few more rows.
 func (b *Blueprint) lowerFloors(ctx context.Context) error {
 	floors, err := b.floors(ctx)
 	if err != nil || len(floors) == 0 {
@@ -46,43 +51,81 @@ func (b *Blueprint) lowerFloors(ctx context.Context) error {
 // floors returns the floors that are below the family's, by the node that owns the parameters.
 func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, error) {
 	usual := circuit.Gaussian{}.Constants()[0]
-	floors := map[circuit.NodeID]float64{}
+	given, spread := map[circuit.NodeID]float64{}, map[circuit.NodeID]float64{}
 	var sums []dataset.Summary
+	summarize := func() (err error) {
+		if sums == nil {
+			sums, err = dataset.Summarize(ctx, b.Train)
+		}
+		return err
+	}
+	lower := false
 	for i := range b.Graph.Nodes {
 		n, owner := &b.Graph.Nodes[i], b.Graph.Owner(circuit.NodeID(i))
 		if n.Leaf != (circuit.Gaussian{}) && n.Leaf != (circuit.LogNormal{}) {
 			continue
 		}
-		if _, ok := floors[owner]; !ok {
-			floors[owner] = usual
+		if _, ok := given[owner]; !ok {
+			least, err := b.narrowest(owner)
+			if err != nil {
+				return nil, err
+			}
+			if given[owner], spread[owner] = usual, usual; least < float32(usual) {
+				given[owner], lower = float64(least), true
+			}
 		}
 		if !b.unscaled(n) {
 			continue
 		}
-		if sums == nil {
-			var err error
-			if sums, err = dataset.Summarize(ctx, b.Train); err != nil {
-				return nil, err
-			}
-		}
-		if spread := sums[n.Var].Spread; spread > 0 {
-			floors[owner] = min(floors[owner], usual*spread)
-		}
-	}
-	for owner := range floors {
-		least, err := b.narrowest(owner)
-		if err != nil {
+		if err := summarize(); err != nil {
 			return nil, err
 		}
-		if least < float32(usual) {
-			floors[owner] = min(floors[owner], float64(least))
+		if s := sums[n.Var].Spread; s > 0 && s < 1 {
+			spread[owner], lower = min(spread[owner], usual*s), true
 		}
 	}
-	maps.DeleteFunc(floors, func(_ circuit.NodeID, floor float64) bool { return floor == usual })
-	for owner, floor := range floors {
-		floors[owner] = max(math.Exp2(math.Floor(math.Log2(floor))), leastFloor)
+	if !lower {
+		return nil, nil
+	}
+	if err := summarize(); err != nil {
+		return nil, err
+	}
+	far, largest := b.farLimits(sums), map[circuit.NodeID]float64{}
+	for i := range b.Graph.Nodes {
+		n, owner := &b.Graph.Nodes[i], b.Graph.Owner(circuit.NodeID(i))
+		if _, ok := given[owner]; ok {
+			largest[owner] = max(largest[owner], largestOf(n.Leaf, &sums[n.Var], far[n.Var]))
+		}
+	}
+	floors := map[circuit.NodeID]float64{}
+	for owner, floor := range given {
+		least := digits * max(largest[owner], 1)
+		if largest[owner] < tiny {
+			floor = max(floor, least)
+		}
+		if floor = min(floor, max(spread[owner], least)); floor < usual {
+			floors[owner] = max(math.Exp2(math.Floor(math.Log2(floor))), leastFloor)
+		}
 	}
 	return floors, nil
+}
+
+// largestOf returns the largest absolute value that the statistics of a leaf meet in training, given that of the column, 0: any. Those of
+// a log-normal leaf are of logarithms.
+func largestOf(l circuit.Leaf, s *dataset.Summary, most float64) (largest float64) {
+	_, logs := l.(circuit.LogNormal)
+	for _, x := range []float64{s.Min, s.Max} {
+		if logs && !(x > 0) { // no row of the leaf, or none at all
+			continue
+		} else if logs {
+			x = math.Log(x)
+		}
+		largest = max(largest, math.Abs(x))
+	}
+	if most > 0 {
+		return min(largest, most)
+	}
+	return largest
 }
 
 // narrowest returns the least standard deviation of the units of an owner that are given, infinity where none are.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/run"
@@ -42,5 +43,27 @@ func TestFloorsOfFiles(t *testing.T) {
 	start = fitCircuit(t, narrow, logs, logs, 0).TrainLL
 	if got := fitCircuit(t, narrow, logs, logs, 3).TrainLL; !(got >= start-1e-4) {
 		t.Errorf("log-normal: %v nats per row, the start has %v", got, start)
+	}
+}
+
+// TestFloorsOfTinyNumbers: where the squares of a column have no digits left for the variance of its units, these stay as wide as roundings
+// are, and do not become a hundredth of the spread beside it. Those of equal numbers stay as they are given.
+func TestFloorsOfTinyNumbers(t *testing.T) {
+	for unit, lost := range map[float64]float64{1e-7: 2, 1e-8: 5, 1e-9: 8} { // by the widest that a unit has to be, 2^-22
+		rows := twoKinds(t, 1, 500, unit)
+		circuit := fmt.Sprintf("circuit 2\na = input[2] x0 gaussian %v %v / %v %v\nb = input[2] x1 gaussian 1 2 / -1 2\np = product a b\ns = sum p : 0.6 0.4\n", 2*unit, unit/2, 8*unit, unit/2)
+		start := fitCircuit(t, circuit, rows, rows, 0).TrainLL
+		if got := fitCircuit(t, circuit, rows, rows, 20).TrainLL; !(got >= start-lost) {
+			t.Errorf("numbers near %v: %v nats per row, the truth has %v", unit, got, start)
+		}
+	}
+	equal := filepath.Join(t.TempDir(), "equal.csv")
+	if err := os.WriteFile(equal, []byte(strings.Repeat("912\n912\n2\n3\n4\n", 50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const narrow = "circuit 1\na = input[2] x0 gaussian 912 1e-8 / 3 1\ns = sum a : 0.4 0.6\n"
+	start := fitCircuit(t, narrow, equal, equal, 0).TrainLL
+	if got := fitCircuit(t, narrow, equal, equal, 5).TrainLL; !(got >= start-1e-4) {
+		t.Errorf("units of equal numbers: %v nats per row, the start has %v", got, start)
 	}
 }
