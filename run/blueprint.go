@@ -144,7 +144,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 	if err := b.settleClass(&s); err != nil {
 		return nil, err
 	}
-	if b.Train != nil && !kept {
+	if b.Train != nil && !kept && !s.learned() {
 		if err := b.lowerFloors(ctx); err != nil {
 			return nil, err
 		}

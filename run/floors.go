@@ -22,7 +22,7 @@ const (
 
 // lowerFloors gives Gaussian and log-normal leaves without a floor of their own a lower one than the family's where that would be too
 // wide. It is 0.01, a hundredth of the spread of a column that is stored in units of it, but the columns of circuits that were made
-// elsewhere, or of a program's own rows, may be stored as they are: training would widen units that are narrower, and lose likelihood.
+// elsewhere may be stored as they are: training would widen units that are narrower, and lose likelihood.
 // Here it is at most a hundredth of the column's spread, and no unit that is given is below it, as far as statistics have the digits. It is
 // a power of two, so that the circuit stays the same for a few more rows.
 func (b *Blueprint) lowerFloors(ctx context.Context) error {

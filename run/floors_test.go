@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -65,5 +67,21 @@ func TestFloorsOfTinyNumbers(t *testing.T) {
 	start := fitCircuit(t, narrow, equal, equal, 0).TrainLL
 	if got := fitCircuit(t, narrow, equal, equal, 5).TrainLL; !(got >= start-1e-4) {
 		t.Errorf("units of equal numbers: %v nats per row, the start has %v", got, start)
+	}
+}
+
+// TestFloorsOfCodes: whole numbers that a structure is made for are stored as they are, and their leaves keep the floor of the family.
+func TestFloorsOfCodes(t *testing.T) {
+	s := run.DefaultStructure()
+	s.Latents, s.Leaf.Type = 2, "gaussian"
+	b, err := run.Build(t.Context(), s, run.Files("builtin:random?rows=50&vars=3&categories=2"), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Leaf != (circuit.Gaussian{}) {
+			t.Errorf("node %d is %+v", i, n.Leaf)
+		}
 	}
 }
