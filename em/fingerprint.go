@@ -136,30 +136,44 @@ func LastSteps(dir string) (int64, error) {
 
 // LastFingerprint returns the fingerprint of the newest checkpoint in a directory that can be read, nil if there is
 // none: Resume, which alone checks all bytes, passes over damaged ones, too.
-func LastFingerprint(dir string) []Fact {
+func LastFingerprint(dir string) (facts []Fact) {
+	newest(dir, func(meta map[string]string) bool {
+		var all []Fact
+		if json.Unmarshal([]byte(meta["fingerprint"]), &all) == nil {
+			facts = all
+		}
+		return facts != nil
+	})
+	return facts
+}
+
+// LastProgram returns the digest of the program that the newest checkpoint in a directory which can be read is of, in hexadecimal digits; ""
+// if there is none.
+func LastProgram(dir string) (digest string) {
+	newest(dir, func(meta map[string]string) bool {
+		digest = meta["program"]
+		return digest != ""
+	})
+	return digest
+}
+
+// newest hands the strings of the checkpoints in a directory that can be read to take, from the newest on, until it says that they are
+// what is wanted.
+func newest(dir string, take func(meta map[string]string) bool) {
 	d := &checkpointDir{dir: dir}
 	all, err := d.list()
 	if err != nil {
-		return nil
+		return
 	}
 	for _, steps := range all {
-		if facts := readFingerprint(d.path(steps)); facts != nil {
-			return facts
+		f, err := safetensors.Open(d.path(steps))
+		if err != nil {
+			continue
+		}
+		found := take(f.Metadata)
+		f.Close()
+		if found {
+			return
 		}
 	}
-	return nil
-}
-
-// readFingerprint returns the fingerprint of a checkpoint, nil if it cannot be read.
-func readFingerprint(path string) []Fact {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	var facts []Fact
-	if json.Unmarshal([]byte(f.Metadata["fingerprint"]), &facts) != nil {
-		return nil
-	}
-	return facts
 }

@@ -39,8 +39,9 @@ type Blueprint struct {
 	// which has no checksum: damage to its parameters need not show.
 	Unchecked bool
 
-	pd     *Structure // settings, for the published size; nil for other structures
-	class  int        // the number of the variable of the class, from 1; 0: none
+	given  *circuit.Graph // before leaves were given lower floors; nil: as Graph is
+	pd     *Structure     // settings, for the published size; nil for other structures
+	class  int            // the number of the variable of the class, from 1; 0: none
 	meta   map[string]string
 	params circuit.ParamFunc   // starting parameters of the nodes that own some; nil: there are none
 	wide   circuit.ParamFunc64 // params of a model file with all of its digits; nil: there is none

@@ -210,6 +210,11 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 		s.Valid = o.Valid
 	}
 	b, err = build(ctx, s, o.Train, o.Compile, o.OnStage, false)
+	if err == nil && o.Resume {
+		if err = b.keepFloors(em.LastProgram(dir), o.Compile); err != nil {
+			b.Close()
+		}
+	}
 	return b, false, err
 }
 

@@ -2,12 +2,14 @@ package run
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"math"
 	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/format"
+	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -44,8 +46,27 @@ func (b *Blueprint) lowerFloors(ctx context.Context) error {
 			n.Leaf = circuit.LogNormal{MinSigma: floor}
 		}
 	}
-	b.Graph = &g
+	b.Graph, b.given = &g, b.Graph
 	return nil
+}
+
+// keepFloors takes lower floors back where a run that is resumed has none: it began with an earlier version, or with rows of a larger
+// spread, and its checkpoints, of the program with that digest, fit no other circuit.
+func (b *Blueprint) keepFloors(program string, opts compile.Options) error {
+	digest := func() string {
+		d := b.Digest()
+		return hex.EncodeToString(d[:])
+	}
+	if b.given == nil || program == "" || program == digest() {
+		return nil
+	}
+	lowered := b.Graph
+	b.Graph = b.given
+	if err := b.compile(opts); err != nil || program == digest() {
+		return err
+	}
+	b.Graph = lowered
+	return b.compile(opts)
 }
 
 // floors returns the floors that are below the family's, by the node that owns the parameters.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -48,6 +49,20 @@ func TestFloorsOfFiles(t *testing.T) {
 	}
 }
 
+// fileRun returns options of a run of a circuit in the text format by steps of all rows.
+func fileRun(t *testing.T, circuit, train string, epochs int) run.TrainOptions {
+	t.Helper()
+	s := run.DefaultStructure()
+	s.Kind, s.File = "file", filepath.Join(t.TempDir(), "circuit.txt")
+	if err := os.WriteFile(s.File, []byte(circuit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return run.TrainOptions{
+		Structure: s, Train: run.Files(train), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
+		EM: em.Options{Seed: 1, Phases: []em.Phase{{Rule: em.FullBatch, Epochs: epochs}}},
+	}
+}
+
 // TestFloorsOfTinyNumbers: where the squares of a column have no digits left for the variance of its units, these stay as wide as roundings
 // are, and do not become a hundredth of the spread beside it. Those of equal numbers stay as they are given.
 func TestFloorsOfTinyNumbers(t *testing.T) {
@@ -83,5 +98,21 @@ func TestFloorsOfCodes(t *testing.T) {
 		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Leaf != (circuit.Gaussian{}) {
 			t.Errorf("node %d is %+v", i, n.Leaf)
 		}
+	}
+}
+
+// TestFloorsOfResumedRuns resumes a run that began without lower floors, as those of earlier versions did: its checkpoints fit no other
+// circuit.
+func TestFloorsOfResumedRuns(t *testing.T) {
+	const mixture = "circuit 2\na = input[2] x0 gaussian 2 0.5 / 8 0.5\nb = input[2] x1 gaussian 1 2 / -1 2\np = product a b\ns = sum p : 0.6 0.4\n"
+	o := fileRun(t, mixture, twoKinds(t, 1, 200, 1), 1)
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	o.Train = run.Files(twoKinds(t, 1, 200, 1e-3)) // for which floors would be lower
+	o.Resume, o.AllowChanges, o.EM.Phases[0].Epochs = true, true, 3
+	res, err := run.Train(t.Context(), o)
+	if err != nil || res.Epochs != 3 {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
