@@ -116,3 +116,23 @@ func TestFloorsOfResumedRuns(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
+
+// TestFloorsCompare compares a circuit with what was trained of it, which has other floors, by a pass: floors are for training.
+func TestFloorsCompare(t *testing.T) {
+	o := fileRun(t, "circuit 2\na = input x0 gaussian 0.005 0.002\nb = input x1 gaussian 0 2\np = product a b\ns = sum p : 1\n", twoKinds(t, 1, 200, 1e-3), 3)
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var models []*run.Blueprint
+	for _, path := range []string{o.Structure.File, filepath.Join(o.Dir, run.ModelFile)} {
+		b, err := run.OpenModel(path, compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		models = append(models, b)
+	}
+	if ok, err := models[0].Comparable(models[1]); err != nil || !ok {
+		t.Errorf("%t, %v; want them to differ in parameters alone", ok, err)
+	}
+}

@@ -212,11 +212,11 @@ func (b *Blueprint) Comparable(other *Blueprint) (bool, error) {
 	if b == other {
 		return b.MPEExact(), nil
 	}
-	p, err := native.Digest(b.Graph)
+	p, err := native.Digest(withoutFloors(b.Graph))
 	if err != nil {
 		return false, err
 	}
-	q, err := native.Digest(other.Graph)
+	q, err := native.Digest(withoutFloors(other.Graph))
 	if err != nil || p != q {
 		return false, err
 	}
@@ -226,6 +226,21 @@ func (b *Blueprint) Comparable(other *Blueprint) (bool, error) {
 		}
 	}
 	return b.MPEExact() && other.MPEExact(), nil
+}
+
+// withoutFloors returns a graph whose leaves have no floors of their own: these are for training, which chooses them by the rows.
+func withoutFloors(g *circuit.Graph) *circuit.Graph {
+	c := *g
+	c.Nodes = slices.Clone(g.Nodes)
+	for i := range c.Nodes {
+		switch n := &c.Nodes[i]; n.Leaf.(type) {
+		case circuit.Gaussian:
+			n.Leaf = circuit.Gaussian{}
+		case circuit.LogNormal:
+			n.Leaf = circuit.LogNormal{}
+		}
+	}
+	return &c
 }
 
 // Information returns entropy, cross-entropy and divergence of a model and another one that
