@@ -12,9 +12,9 @@ import (
 )
 
 // farLimits returns the largest absolute value of each column that training takes, 0 where it takes all: FarValue of a
-// column that is stored in units of its spread. One of Gaussian leaves that is stored as it is, as of a network of another program, has as
-// many spreads around its median, once sums are known: statistics of one far value leave those of the others too few digits for
-// a variance.
+// column that is stored in units of its spread. One of Gaussian leaves that is stored as it is, as of a network of another program, has
+// as many spreads beyond its median, once sums are known: statistics of one value far from 0 leave those of the others too few digits
+// for a variance.
 func (b *Blueprint) farLimits(sums []dataset.Summary) []float64 {
 	schema := b.Schema
 	if b.Train != nil {
@@ -66,7 +66,7 @@ func (b *Blueprint) warnFar(ctx context.Context, log *slog.Logger) error {
 			far = all[v].Min
 		}
 		log.Warn(fmt.Sprintf("%s has numbers such as %v, more than %d times its spread of %.3g away from %.6g; training takes those as missing: list them in data.missing if they mark missing cells",
-			schema.ColumnName(v), far, dataset.FarValue, sums[v].Spread, sums[v].Median))
+			schema.ColumnName(v), float32(far), dataset.FarValue, sums[v].Spread, sums[v].Median))
 	}
 	return nil
 }

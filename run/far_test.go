@@ -69,12 +69,12 @@ func TestFarNumbersOfFiles(t *testing.T) {
 		if strings.Contains(log, "takes those as missing") {
 			t.Errorf("without a far number: %s", log)
 		}
-		for _, far := range []string{"-999999", "1e9", "1e12"} {
+		for far, shown := range map[string]string{"-999999": "-999999", "1e9": "1e+09", "9e9": "9e+09", "1e12": "1e+12"} {
 			got, log := fitLogged(t, circuit, twoKinds(t, 1, 500, 1, far+",0.5"), test, 40)
 			if !(math.Abs(got.TestLL-without.TestLL) < 0.02) {
 				t.Errorf("with %s in %q: %v nats per test row, without %v", far, circuit, got.TestLL, without.TestLL)
 			}
-			if strings.Count(log, "takes those as missing") != 1 {
+			if strings.Count(log, "takes those as missing") != 1 || !strings.Contains(log, "numbers such as "+shown+", more than 16384 times") {
 				t.Errorf("with %s: %s", far, log)
 			}
 		}
