@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pce-engine/pce/compile/reduction"
+	"github.com/pce-engine/pce/compile/reduction/polyhedron"
 	"github.com/pce-engine/pce/compile/reduction/schedule"
 )
 
@@ -15,7 +16,7 @@ func (w *worker) daring(s *reduction.Statement, list ...reduction.Expr) bool {
 			switch e := e.(type) {
 			case *reduction.Read:
 				for k, x := range e.Index {
-					found = found || schedule.AffineIndex(w.prog, s, x) == nil && !w.indexOf(x, &w.prog.Array(e.Array).Extents[k])
+					found = found || schedule.AffineIndex(w.prog, s, x) == nil && !w.indexOf(s, x, &w.prog.Array(e.Array).Extents[k])
 				}
 			case *reduction.Call:
 				found = found || e.Function == "floor" && w.prog.TypeOf(s, e.Args[0]) == reduction.Float
@@ -25,8 +26,31 @@ func (w *worker) daring(s *reduction.Statement, list ...reduction.Expr) bool {
 	})
 }
 
-// indexOf reports whether x is an element of an array, or a scalar, whose range is within that of an index of an extent.
-func (w *worker) indexOf(x reduction.Expr, extent *reduction.Affine) bool {
+// indexOf reports whether x is an element of an array, or a scalar, whose range is within that of an index of an extent, also with
+// numbers and parameters added to it.
+func (w *worker) indexOf(s *reduction.Statement, x reduction.Expr, extent *reduction.Affine) bool {
+	params := len(w.prog.Params)
+	shift := make(polyhedron.Row, params+1)
+	for b, ok := x.(*reduction.Binary); ok; b, ok = x.(*reduction.Binary) {
+		rest, sign := b.Y, int64(1)
+		x = b.X
+		switch {
+		case b.Op == "-":
+			sign = -1
+		case b.Op != "+":
+			return false
+		case schedule.AffineIndex(w.prog, s, rest) == nil:
+			x, rest = rest, x
+		}
+		r := schedule.AffineIndex(w.prog, s, rest)
+		if r == nil || slices.ContainsFunc(r[params:len(r)-1], func(c int64) bool { return c != 0 }) {
+			return false
+		}
+		for v := range params {
+			shift[v] += sign * r[v]
+		}
+		shift[params] += sign * r[len(r)-1]
+	}
 	var a *reduction.Array
 	switch x := x.(type) {
 	case *reduction.Read:
@@ -49,8 +73,9 @@ func (w *worker) indexOf(x reduction.Expr, extent *reduction.Affine) bool {
 	if err != nil {
 		return false
 	}
-	for k, c := range high {
-		beyond[k] -= c
+	for k, c := range shift {
+		low[k] += c
+		beyond[k] -= high[k] + c
 	}
 	return w.context.Implies(low) && w.context.Implies(beyond)
 }

@@ -18,6 +18,12 @@ s[k] += x[w[c]]*y[k,c]*v[m] : { [k,c,m] : 0 <= k < K, 0 <= c < C, 0 <= m < M } i
 s[k] += floor(1/y[0,c])*y[k,c]*v[m] : { [k,c,m] : 0 <= k < K, 0 <= c < C, 0 <= m < M } if y[0,c]*v[m] > 0;`, ""},
 		{"an index with a range", `input int w[C] in [0,N); array float s[K]; output s;
 s[k] += x[w[c]]*y[k,c]*v[m] : { [k,c,m] : 0 <= k < K, 0 <= c < C, 0 <= m < M } if w[c]+m < N;`, Decompose},
+		{"an index with a range, moved", `input int w[C] in [2,N+2); array float s[K]; output s;
+s[k] += x[M-1+w[c]-M-1]*y[k,c]*v[m] : { [k,c,m] : 0 <= k < K, 0 <= c < C, 0 <= m < M } if w[c]+m < N;`, Decompose},
+		{"an index with a range, moved too far up", `input int w[C] in [2,N+2); array float s[K]; output s;
+s[k] += x[w[c]-1]*y[k,c]*v[m] : { [k,c,m] : 0 <= k < K, 0 <= c < C, 0 <= m < M } if w[c]+m < N;`, ""},
+		{"an index with a range, moved too far down", `input int w[C] in [2,N+2); array float s[K]; output s;
+s[k] += x[w[c]-3]*y[k,c]*v[m] : { [k,c,m] : 0 <= k < K, 0 <= c < C, 0 <= m < M } if w[c]+m < N and w[c] > 2;`, ""},
 		{"a value of bins", `input int w[K] in [0,2*M), q[M] in [0,4); array float s[K,N]; output s;
 s[k,t] += x[i] : { [k,t,i] : 0 <= k < K, 0 <= t < N, 0 <= i < t } if w[k]+t < M and h[i] == q[w[k]+t];`, ""},
 		{"an index behind the guard of bins", `input int w[N] in [0,2*M), q[M] in [1,M); array float s[N]; output s;
