@@ -23,9 +23,14 @@ func (e *emitter) alone(s *reduction.Statement, write func() error) error {
 		return err
 	}
 	var names, parameters []string
-	for _, n := range strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if kind := e.outer(n); kind != "" && !slices.Contains(names, n) {
-			names, parameters = append(names, n), append(parameters, n+" "+kind)
+	for k, code := range strings.Split(text, `"`) {
+		if k%2 == 1 { // the name of an array for a message, which may be that of a variable
+			continue
+		}
+		for _, n := range strings.FieldsFunc(code, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			if kind := e.outer(n); kind != "" && !slices.Contains(names, n) {
+				names, parameters = append(names, n), append(parameters, n+" "+kind)
+			}
 		}
 	}
 	function := e.fresh("add_" + s.Array + "_")

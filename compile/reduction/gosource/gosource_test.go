@@ -154,6 +154,10 @@ a[i]   += select(w[i] < K, h[i,k], 0.5) : { [i,k] : 0 <= i < N, 0 <= k < K };
 d[i] draw(u[i])= y[j,0] : { [i,j] : 0 <= i < N, 0 <= j < N, i = 2*j };
 o[j]   += d[2*j] : { [j] : 0 <= j < N, 2*j < N };
 `,
+	"names of others": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,K); input float x[N], w_x[K], s_x[K], p_N[K];
+array float y[]; output y;
+y[] += w_x[z[i]]*s_x[z[i]]*p_N[z[i]]*x[i] : { [i] : 0 <= i < N };
+`,
 	"no bucket": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,N); input float x[N];
 array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 5 <= i < N, 0 <= j < 5 } if z[j+N-5] == i;
