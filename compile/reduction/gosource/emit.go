@@ -71,7 +71,7 @@ type emitter struct {
 	params   map[string]bool
 	live     map[string]bool
 	partial  map[string]bool             // arrays of which some element may not be written
-	lacks    map[string]bool             // and such an element may be read
+	lacks    map[string]bool             // of floats: and such an element, which may be read, is NaN
 	times    []string                    // variables of the time loops that are open
 	fused    int                         // how many of these fuse has made
 	rows     map[string][]polyhedron.Row // of an array, for these

@@ -154,6 +154,15 @@ a[i]   += select(w[i] < K, h[i,k], 0.5) : { [i,k] : 0 <= i < N, 0 <= k < K };
 d[i] draw(u[i])= y[j,0] : { [i,j] : 0 <= i < N, 0 <= j < N, i = 2*j };
 o[j]   += d[2*j] : { [j] : 0 <= j < N, 2*j < N };
 `,
+	"floors of what lacks": `param N : N >= 2; size N = 9; input int w[N] in [0,2); input float x[N], y[N], u[N];
+array float h[N], g[N], f[N], o[N]; array int k[N], d[N]; output o;
+h[i]  = x[i] : { [i] : 0 <= i < N } if w[i] == 1;
+g[i]  = 2*h[i] : { [i] : 0 <= i < N };
+k[i]  = floor(9*g[i]) : { [i] : 0 <= i < N };
+f[i]  = x[i] - 1 : { [i] : 0 <= i < N } if w[i] == 1;
+d[i] draw(u[i])= y[j] + 1 + f[i] : { [i,j] : 0 <= i < N, 0 <= j < N };
+o[i] += select(w[i] == 1, k[i] + d[i], 0) : { [i] : 0 <= i < N };
+`,
 	"names of others": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,K); input float x[N], w_x[K], s_x[K], p_N[K];
 array float y[]; output y;
 y[] += w_x[z[i]]*s_x[z[i]]*p_N[z[i]]*x[i] : { [i] : 0 <= i < N };

@@ -10,7 +10,7 @@ import (
 
 // An array of = or of a draw is partial if it may have elements that no point writes, because no domain has them or a guard does not
 // hold. The interpreter refuses to give such an element. The emitted program computes also what no output needs, so it refuses only an
-// output that lacks an element, for which it notes what is written; elsewhere a float that lacks is NaN.
+// output that lacks an element, for which it notes what is written; elsewhere a float that lacks is NaN, or 0 where NaN could stop it.
 
 // partials finds the partial arrays among those that are computed, and those of them of which such an element may be read.
 func (e *emitter) partials() error {
@@ -30,8 +30,38 @@ func (e *emitter) partials() error {
 		if e.lacks[a.Name], err = e.reads(a, rest); err != nil {
 			return err
 		}
+		e.lacks[a.Name] = e.lacks[a.Name] && !e.stops(a.Name)
 	}
 	return nil
+}
+
+// stops reports whether NaN in an array may stop the program, also in an element that no output needs: the floor of a number, or a
+// draw, is computed from it, directly or not.
+func (e *emitter) stops(name string) bool {
+	list := []string{name}
+	for k := 0; k < len(list); k++ {
+		for _, s := range e.prog.Statements {
+			if !e.live[s.Array] || !slices.ContainsFunc(schedule.Reads(e.prog, s), func(r schedule.Read) bool { return r.Array == list[k] }) {
+				continue
+			}
+			if s.Op.Draws() || slices.ContainsFunc(s.Expressions(), func(x reduction.Expr) bool { return e.floors(s, x) }) {
+				return true
+			}
+			if !slices.Contains(list, s.Array) {
+				list = append(list, s.Array)
+			}
+		}
+	}
+	return false
+}
+
+// floors reports whether an expression of s has the floor of a float.
+func (e *emitter) floors(s *reduction.Statement, x reduction.Expr) (found bool) {
+	reduction.Walk(x, func(x reduction.Expr) {
+		c, ok := x.(*reduction.Call)
+		found = found || ok && c.Function == "floor" && e.prog.TypeOf(s, c.Args[0]) == reduction.Float
+	})
+	return found
 }
 
 // unwritten returns the elements of an array that points are not sure to write.
