@@ -157,6 +157,9 @@ func inProgram(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
+// ofSimplified says that the line of an error is one of the simplified program, not of the file.
+func ofSimplified(err error) error { return fmt.Errorf("the simplified program: %w", err) }
+
 // reduceReport is what reduce show prints with --json.
 type reduceReport struct {
 	Statements []reduceStatement `json:"statements"`
@@ -182,7 +185,7 @@ func (a *app) reduceShow(ctx context.Context, f *reduceFlags, path string) error
 		return err
 	}
 	if f.emit != "" {
-		return a.emit(path, p.Sized(sizes), f.emit)
+		return a.emit(path, p.Sized(sizes), false, f.emit)
 	}
 	r, err := costs(p, sizes)
 	if err != nil {

@@ -60,7 +60,7 @@ func (a *app) reduceSimplify(ctx context.Context, f *reduceFlags, path string) e
 		return inProgram(path, err)
 	}
 	if f.emit != "" {
-		return a.emit(path, q, f.emit)
+		return a.emit(path, q, true, f.emit)
 	}
 	before, err := costs(p, sizes)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *app) reduceSimplify(ctx context.Context, f *reduceFlags, path string) e
 	}
 	after, err := costs(q, sizes)
 	if err != nil {
-		return inProgram(path, err)
+		return inProgram(path, ofSimplified(err))
 	}
 	if f.asJSON {
 		return a.printJSON(&simplifyReport{before.Degree, before.Guarded, after.Guarded, report, before.Points, after.Points, q.String()})
@@ -110,7 +110,7 @@ func compareSimplified(ctx context.Context, p *reduction.Program, o *reduction.O
 	}
 	s, err := reduction.Interpret(ctx, q, options)
 	if err != nil {
-		return nil, fmt.Errorf("the simplified program: %w", err)
+		return nil, ofSimplified(err)
 	}
 	check := &reduceCheck{Points: total(o), Simplified: total(s)}
 	for _, name := range p.Outputs {

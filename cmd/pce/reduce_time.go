@@ -27,24 +27,27 @@ const reduceLeave = time.Second
 var errGo = errors.New("go build")
 
 // emit prints a program in another language.
-func (a *app) emit(path string, p *reduction.Program, language string) error {
+func (a *app) emit(path string, p *reduction.Program, simplified bool, language string) error {
 	if language != "go" {
 		return usagef("--emit %s: want go", language)
 	}
-	source, err := emitGo(path, p)
+	source, err := emitGo(path, p, simplified)
 	if err == nil {
 		_, err = io.WriteString(a.stdout, source)
 	}
 	return err
 }
 
-// emitGo returns p as a Go program.
-func emitGo(path string, p *reduction.Program) (string, error) {
+// emitGo returns p, which is the program at path or the simplified one, as a Go program.
+func emitGo(path string, p *reduction.Program, simplified bool) (string, error) {
 	source, err := gosource.Source(p, "main")
-	if err != nil {
-		return "", inProgram(path, err)
+	switch {
+	case err == nil:
+		return source, nil
+	case simplified:
+		err = ofSimplified(err)
 	}
-	return source, nil
+	return "", inProgram(path, err)
 }
 
 // reduceTimes is what reduce run prints with --time and --json.
@@ -83,7 +86,7 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 		if k == 0 && f.time == "simplified" {
 			continue
 		}
-		seconds, err := a.timeProgram(ctx, path, program, sizes, f.maxMemory, dir, strconv.Itoa(k))
+		seconds, err := a.timeProgram(ctx, path, program, k > 0, sizes, f.maxMemory, dir, strconv.Itoa(k))
 		if err != nil {
 			return err
 		}
@@ -128,8 +131,8 @@ func writeTensor(path string, t *reduction.Tensor) error {
 
 // timeProgram compiles p in a folder below dir, runs it on the inputs of dir, and returns its seconds; the
 // outputs are left in that folder.
-func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program, sizes map[string]int64, maxMemory int64, dir, name string) (float64, error) {
-	source, err := emitGo(path, p)
+func (a *app) timeProgram(ctx context.Context, path string, p *reduction.Program, simplified bool, sizes map[string]int64, maxMemory int64, dir, name string) (float64, error) {
+	source, err := emitGo(path, p, simplified)
 	if err != nil {
 		return 0, err
 	}
