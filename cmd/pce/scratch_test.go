@@ -21,3 +21,17 @@ func TestNoScratch(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "absent"))
 	refused(t, exitMachine, "set TMPDIR", "check", "m.txt", "--data", "rows.csv", "--target", "rtl", "--simulator", "iverilog")
 }
+
+// TestRelativeScratch: a folder in one whose path is relative has an absolute path.
+func TestRelativeScratch(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("tmp", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", "tmp")
+	if dir, err := scratch("s-"); err != nil || !filepath.IsAbs(dir) {
+		t.Errorf("%s, %v", dir, err)
+	} else if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+}
