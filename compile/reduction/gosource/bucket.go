@@ -19,14 +19,14 @@ type bucket struct {
 
 // bucketOf returns a bucket for a statement whose elements at one time are those of one value of a dimension that a
 // guard fixes: a loop over all points at each time would try each point at every time. It returns nil for others.
-func (e *emitter) bucketOf(s *reduction.Statement, sets []*polyhedron.Set, order, fixed []string) *bucket {
+func (e *emitter) bucketOf(s *reduction.Statement, sets []*polyhedron.Set, order, fixed []string, tests []test) *bucket {
 	if len(e.times) == 0 || len(sets) != 1 || len(order) != 1 {
 		return nil
 	}
 	params := len(e.prog.Params)
 	for k, g := range s.Guards {
-		by := e.fixes(s, g)
-		if !slices.Contains(fixed, by) {
+		by := tests[k].dim
+		if by == "" { // it fixes none, or one that another guard fixes
 			continue
 		}
 		r, ok := other(g, by).(*reduction.Read)

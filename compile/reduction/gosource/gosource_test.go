@@ -167,6 +167,11 @@ o[i] += select(w[i] == 1, k[i] + d[i], 0) : { [i] : 0 <= i < N };
 array float y[]; output y;
 y[] += w_x[z[i]]*s_x[z[i]]*p_N[z[i]]*x[i] : { [i] : 0 <= i < N };
 `,
+	"fixed twice": `param N : N >= 2; size N = 9; input int z[N] in [0,N), o[N] in [0,N-1); input float x[N];
+array float l[N], s[N]; output s;
+l[i] += x[j]*s[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N } if o[j] + 1 == i and z[j] == i;
+s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
+`,
 	"no bucket": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,N); input float x[N];
 array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 5 <= i < N, 0 <= j < 5 } if z[j+N-5] == i;

@@ -136,7 +136,7 @@ func (e *emitter) points(s *reduction.Statement, inside func()) error {
 			order = append(order, d)
 		}
 	}
-	if b := e.bucketOf(s, sets, order, fixed); b != nil {
+	if b := e.bucketOf(s, sets, order, fixed, tests); b != nil {
 		return e.bucketed(s, sets[0], b, fixed, tests, inside)
 	}
 	return e.ordered(s, sets, order, fixed, tests, false, inside)
