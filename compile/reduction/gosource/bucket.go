@@ -135,8 +135,10 @@ func (e *emitter) bucketed(s *reduction.Statement, set *polyhedron.Set, b *bucke
 		names = append(names, dim(d))
 	}
 	given := len(e.prog.Params) + len(e.times)
-	open := e.guard(names, c.Guard()) + e.loop(names, c, given) + 1
-	e.line("for _, %s := range %s[%s-%s] {", names[given+1], slice, names[given], low)
+	open := e.guard(names, c.Guard()) + e.loop(names, c, given) + 2
+	// The loops have rational bounds, so that they may come to a value that no point has.
+	e.line("if k := %s - %s; k >= 0 && k < int64(len(%s)) {", names[given], low, slice)
+	e.line("for _, %s := range %s[k] {", names[given+1], slice)
 	open += e.within(names, c, given+1)
 	open += e.tested(names, c, given+2, slices.Delete(slices.Clone(tests), b.test, b.test+1))
 	inside()

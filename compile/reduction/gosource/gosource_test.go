@@ -172,6 +172,11 @@ array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N } if o[j] + 1 == i and z[j] == i;
 s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
 `,
+	"buckets with gaps": `param N : N >= 2; size N = 9; input int z[N] in [0,N); input float x[N];
+array float l[N], s[N]; output s;
+l[i] += x[j]*s[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N, i = 2*j } if z[j] == i;
+s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
+`,
 	"no bucket": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,N); input float x[N];
 array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 5 <= i < N, 0 <= j < 5 } if z[j+N-5] == i;
