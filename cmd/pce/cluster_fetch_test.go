@@ -37,7 +37,7 @@ func (b partingBus) Send(to string, message []byte) error {
 	return b.Bus.Send(to, message)
 }
 
-// TestFetchParting loses the broker when all files of a run have come: they are there, and that is no error.
+// TestFetchParting loses the broker when all files of a run have come: the command succeeds, as they are there.
 func TestFetchParting(t *testing.T) {
 	inBubble(t, func(t *testing.T, bus cluster.Bus) {
 		dir, out := t.TempDir(), t.TempDir()

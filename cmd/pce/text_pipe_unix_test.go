@@ -26,20 +26,7 @@ func TestTextPipes(t *testing.T) {
 		}
 	}
 	for written, text := range map[string]string{"none": "", "a line": "0\n", "half a line": "0\n-", "gzip": "\x1f\x8b\x08\x00"} {
-		path := filepath.Join(t.TempDir(), "A.txt")
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Skipf("SKIPPED: no pipes here: %v", err)
-		}
-		if text != "" {
-			w, err := os.OpenFile(path, os.O_RDWR, 0) // which waits for no reader
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer w.Close()
-			if _, err := w.WriteString(text); err != nil {
-				t.Fatal(err)
-			}
-		}
+		path := pipe(t, "A.txt", text)
 		for _, args := range [][]string{
 			{"check", "m.pc", "--data", "rows.csv", "--expected", path},
 			{"reduce", "show", path},
@@ -50,17 +37,45 @@ func TestTextPipes(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			time.AfterFunc(100*time.Millisecond, cancel) // mostly enough for it to wait
-			var out, errs bytes.Buffer
-			code := make(chan int, 1)
-			go func() { code <- Run(ctx, args, nil, nil, &out, &errs) }()
-			select {
-			case got := <-code:
-				if got != exitInterrupted || !strings.HasSuffix(errs.String(), ": interrupted\n") {
-					t.Errorf("%v, %s: exit %d: %s", args, written, got, &errs)
-				}
-			case <-time.After(20 * time.Second):
-				t.Fatalf("%v, %s: it waits", args, written)
+			if got, errs := runUntilEnd(ctx, t, args...); got != exitInterrupted || !strings.HasSuffix(errs, ": interrupted\n") {
+				t.Errorf("%v, %s: exit %d: %s", args, written, got, errs)
 			}
 		}
+	}
+}
+
+// pipe makes a named pipe that holds a text, and has a writer until the test ends if there is some.
+func pipe(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skipf("SKIPPED: no pipes here: %v", err)
+	}
+	if text == "" {
+		return path
+	}
+	w, err := os.OpenFile(path, os.O_RDWR, 0) // which waits for no reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runUntilEnd returns the exit code of a command and what it said, and fails if it has not ended after twenty seconds.
+func runUntilEnd(ctx context.Context, t *testing.T, args ...string) (code int, errs string) {
+	t.Helper()
+	var out, said bytes.Buffer
+	exit := make(chan int, 1)
+	go func() { exit <- Run(ctx, args, nil, strings.NewReader(""), &out, &said) }()
+	select {
+	case code := <-exit:
+		return code, said.String()
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%v waits", args)
+		return 0, ""
 	}
 }
