@@ -207,3 +207,24 @@ func TestUnusedInformation(t *testing.T) {
 		t.Errorf("%+v, %v; want the entropy of a coin", x, err)
 	}
 }
+
+// TestPoissonEntropy compares the entropy with its own sum on both sides of the rate from which a series gives it.
+func TestPoissonEntropy(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Nodes: []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Poisson{}}}}
+	for _, rate := range []float32{9999.999, 10000, 10001, 1e6} {
+		params := func(_ circuit.NodeID, dst []float32) error { dst[0] = rate; return nil }
+		x, err := circuit.DeterministicInformation(g, params, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, want := []float64{float64(rate)}, 0.0
+		wide := 10 * math.Sqrt(p[0])
+		for k := math.Floor(p[0] - wide); k <= p[0]+wide; k++ {
+			lp := circuit.Poisson{}.LogProb(p, k)
+			want -= lp * math.Exp(lp)
+		}
+		if !(math.Abs(x.Entropy-want) <= 1e-9) {
+			t.Errorf("the entropy of rate %g is %.12g, want %.12g", rate, x.Entropy, want)
+		}
+	}
+}
