@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 			os.Exit(exitUsage)
 		}
 		os.Setenv(nestedVariable, "yes")
+		peakTime = 2 * time.Millisecond
 		os.Exit(m.Run())
 	case "pce":
 		main()

@@ -43,6 +43,9 @@ func options(t testing.TB, name string, vars, latents, codes, d int) Options {
 // of those of explicit durations that all are 1.
 func TestHMM(t *testing.T) {
 	for _, size := range [][3]int{{32, 64, 256}, {2, 3, 2}, {1, 3, 2}, {5, 2, 1}} {
+		if testing.Short() {
+			size[1] = min(size[1], 16)
+		}
 		vars, latents, codes := size[0], size[1], size[2]
 		want, err := structures.HMM(structures.HMMOptions{Length: vars, Latents: latents, Tied: true, Leaf: categorical(codes)})
 		if err != nil {

@@ -114,6 +114,9 @@ out[] += a[s]*f[s]   : { [s] : 0 <= s < S };
 
 // TestLongChain refuses a recursion over more elements than are in hand at one time, which would take the stack of the process.
 func TestLongChain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the chain takes a second")
+	}
 	const want = "the end of a chain of 131072 elements that each need the next; choose smaller sizes"
 	if _, err := Build(options(t, "hmm.red", maxChain, 1, 2, 0)); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("\n got %v\nwant %s", err, want)

@@ -238,6 +238,9 @@ print(ascii(booster.feature_names))
 
 // TestWriteXGBoost: XGBoost itself gives the raw scores of the forest for what is written, and the names.
 func TestWriteXGBoost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("Python loads XGBoost for more than a second")
+	}
 	python := xgboostPython(t)
 	cells := slices.Clone(rows)
 	for i, x := range cells {
