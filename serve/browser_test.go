@@ -176,6 +176,10 @@ func TestBrowser(t *testing.T) {
 		p.click("#ask")
 		p.wait(`document.querySelector("#answer .big")?.textContent === "</option><b>high" && document.querySelectorAll("#answer tbody tr").length === 3`)
 		p.picture("table-classify")
+		p.choose("query", "covariance")
+		p.eval(`document.getElementById("parameter-of").value = "level,2,3,4"`, nil) // numbers as they are, and no labels
+		p.click("#ask")
+		p.wait(`document.querySelectorAll("#answer tbody tr").length === 4 && document.querySelector("#answer tbody td").textContent === "0" && document.querySelector("#answer th").textContent === "0"`)
 		p.choose("query", "moments")
 		p.eval(`document.getElementById("input-weights").value = "1,2,x,4"`, nil)
 		p.click("#ask")

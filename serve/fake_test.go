@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,6 +32,8 @@ type fakeModel struct {
 	panics  bool
 	silent  bool    // batches are answered with what is there
 	refuses float64 // a batch that has it in column b is refused; 0: none is
+	more    []Query // which answer answers
+	answer  func(ctx context.Context, w *Work) error
 	closed  atomic.Int64
 	runs    atomic.Int64
 
@@ -67,7 +70,7 @@ func (m *fakeModel) Close() error {
 
 func (m *fakeModel) Queries() []Query {
 	columns := int64(len(m.schema.Columns))
-	return []Query{
+	return append([]Query{
 		{Name: "log_prob", Flops: 1000, Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}, {Name: "twice", Datatype: oip.FP64, OnRequest: true}}},
 		{
 			Name: "sample", Flops: 2000, RowsOptional: true, Repeat: "n_samples",
@@ -93,7 +96,7 @@ func (m *fakeModel) Queries() []Query {
 				return 10, nil
 			},
 		},
-	}
+	}, m.more...)
 }
 
 // cellsOf returns a row as numbers.
@@ -154,6 +157,9 @@ func (m *fakeModel) Run(ctx context.Context, w *Work) error {
 	}
 	if m.fail != nil {
 		return m.fail
+	}
+	if slices.ContainsFunc(m.more, func(q Query) bool { return q.Name == w.Query }) {
+		return m.answer(ctx, w)
 	}
 	for row := range w.Batch.Rows {
 		if b := float64(w.Batch.Columns[1].Codes.At(row)); m.refuses > 0 && b == m.refuses {

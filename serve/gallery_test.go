@@ -66,6 +66,10 @@ func (m *painter) CheckCell(int, float64) error { return nil }
 
 func (m *painter) Queries() []Query {
 	columns := int64(len(m.schema.Columns))
+	named := func(p oip.Params) []int64 {
+		n := int64(1 + strings.Count(p["of"].(string), ","))
+		return []int64{n, n}
+	}
 	cells := Output{Name: "samples", Datatype: oip.FP64, Shape: []int64{columns}}
 	mpe := cells
 	mpe.Name = "mpe"
@@ -76,6 +80,7 @@ func (m *painter) Queries() []Query {
 		{Name: "marginal", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}, {Name: "marginals", Datatype: oip.FP64, Shape: []int64{columns, 5}, OnRequest: true}}},
 		{Name: "conditional", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}}, Inputs: []Input{{Name: "query_mask", Datatype: oip.Bool, Shape: []int64{columns}}}},
 		{Name: "classify", Outputs: []Output{{Name: "label", Datatype: oip.FP64}, {Name: "probabilities", Datatype: oip.FP32, Shape: []int64{5}, OnRequest: true}}, Params: []Param{{Name: "class", Default: "", Values: []string{"size", "level"}}}},
+		{Name: "covariance", Outputs: []Output{{Name: "covariance", Datatype: oip.FP64, Shape: []int64{-1, -1}, ShapeOf: named}}, Params: []Param{{Name: "of", Default: ""}}},
 		{Name: "moments", Inputs: []Input{{Name: "weights", Datatype: oip.FP64, Shape: []int64{columns}, Optional: true}, {Name: "likelihood", Datatype: oip.FP64, Shape: []int64{columns, 5}, Optional: true}}, Outputs: []Output{{Name: "mean", Datatype: oip.FP64, Shape: []int64{columns}}, {Name: "variance", Datatype: oip.FP64, Shape: []int64{columns}}}},
 	}
 }
@@ -129,6 +134,10 @@ func (m *painter) Run(_ context.Context, w *Work) error {
 			case "classify":
 				w.Outputs[0][at] = 2
 				copy(w.Outputs[1][at*5:], []float64{0.125, 0.25, 0.625, 0, 0})
+			case "covariance": // of one row, as the page asks
+				for k := range w.Outputs[0] {
+					w.Outputs[0][k] = float64(k)
+				}
 			case "moments":
 				for v := range row {
 					w.Outputs[0][at*width+v], w.Outputs[1][at*width+v] = m.paint(v, 3)/2, 1000*m.paint(v, 4)

@@ -168,7 +168,11 @@ func (c *call) prepare() error {
 	if c.x = x; observed != nil {
 		c.mask = observed.Raw
 	}
-	if err := c.cost(further); err != nil {
+	perRow, err := c.plan()
+	if err != nil {
+		return err
+	}
+	if err := c.cost(further, perRow); err != nil {
 		return err
 	}
 	if err := c.read(); err != nil {
@@ -200,7 +204,7 @@ func (c *call) prepare() error {
 	for _, k := range c.answers.places {
 		if c.job.outputs[k] == nil {
 			c.job.want[k] = true
-			c.job.outputs[k] = make([]float64, c.rows*c.repeat*width(c.query.Outputs[k].Shape))
+			c.job.outputs[k] = make([]float64, c.rows*c.repeat*c.job.width(c.query, k))
 		}
 	}
 	return nil
@@ -345,14 +349,14 @@ func (c *call) fewer() string {
 }
 
 // cost refuses what is beyond a limit before memory is taken and work is done, given the
-// further inputs, nil for those that the request lacks.
-func (c *call) cost(inputs []*oip.Tensor) error {
+// further inputs, nil for those that the request lacks, and the operations of a row.
+func (c *call) cost(inputs []*oip.Tensor, perRow int64) error {
 	o := &c.server.opts
 	rows := float64(c.rows) * float64(c.repeat)
 	columns := float64(len(c.version.schema.Columns))
 	cells, outs, kept := rows*columns, 0.0, 0.0
 	for _, k := range c.answers.places {
-		n := float64(width(c.query.Outputs[k].Shape))
+		n := float64(c.job.width(c.query, k))
 		cells, outs = max(cells, rows*n), outs+n
 		if c.query.Outputs[k].Completes && c.x != nil {
 			kept += float64(c.rows) * columns
@@ -360,13 +364,6 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 	}
 	if cells > float64(o.MaxCells) {
 		return fail(ErrTooLarge, "%.0f rows of %.0f columns have %.0f cells, %d may be asked for at once; %s", rows, columns, cells, o.MaxCells, c.fewer())
-	}
-	perRow := c.query.Flops
-	if c.query.Plan != nil {
-		var err error
-		if perRow, err = c.query.Plan(c.job.params); err != nil {
-			return fail(ErrRequest, "parameters: %v", err)
-		}
 	}
 	if flops := rows * float64(perRow); flops > o.MaxFlops {
 		return fail(ErrTooLarge, "query %q of %.0f rows takes %.3g operations, %.3g may be asked for at once; %s", c.query.Name, rows, flops, o.MaxFlops, c.fewer())
@@ -393,7 +390,7 @@ func (c *call) cost(inputs []*oip.Tensor) error {
 	c.reply = oip.HeadBytes
 	for i, k := range c.answers.places {
 		d := c.answers.types[i]
-		raw := c.rows * c.repeat * width(c.query.Outputs[k].Shape) * d.Size()
+		raw := c.rows * c.repeat * c.job.width(c.query, k) * d.Size()
 		if c.json {
 			raw = d.JSONBytes(raw)
 		}
@@ -483,7 +480,7 @@ func (c *call) response() (*oip.Response, error) {
 		if c.query.Repeat != "" {
 			t.Shape = append(t.Shape, int64(c.repeat))
 		}
-		t.Shape = append(t.Shape, out.Shape...)
+		t.Shape = append(t.Shape, c.job.shape(c.query, k)...)
 		if out.Completes && c.x != nil {
 			c.version.rows.Keep(c.job.outputs[k], c.repeat, c.x, c.mask)
 		}

@@ -27,7 +27,8 @@ type job struct {
 	numbers []float64
 	inputs  [][]float64
 	params  oip.Params
-	want    []bool // outputs, by Query.Outputs
+	want    []bool    // outputs, by Query.Outputs
+	shapes  [][]int64 // of those with Output.ShapeOf; nil where the query has none
 	seen    time.Time
 
 	done    chan struct{} // closed when the answer or an error is there
@@ -44,6 +45,17 @@ type job struct {
 	left    int      // rows without an answer
 	running []*batch // that have rows of it
 }
+
+// shape is what a row of the job has in an output of its query.
+func (j *job) shape(q *Query, output int) []int64 {
+	if j.shapes != nil && j.shapes[output] != nil {
+		return j.shapes[output]
+	}
+	return q.Outputs[output].Shape
+}
+
+// width is how many numbers shape has.
+func (j *job) width(q *Query, output int) int { return width(j.shape(q, output)) }
 
 // late says why the client waits no more, or returns nil.
 func (j *job) late(now time.Time) error {
@@ -335,9 +347,9 @@ func (b *batch) work(q *Query, scratch *dataset.Batch) *Work {
 				w.Inputs[i] = all[first.lo*n : first.hi*n]
 			}
 		}
-		for i, out := range q.Outputs {
+		for i := range q.Outputs {
 			if all := first.job.outputs[i]; all != nil {
-				n := width(out.Shape)
+				n := first.job.width(q, i)
 				w.Outputs[i] = all[first.lo*n : first.hi*n]
 			}
 		}
@@ -374,14 +386,23 @@ func (b *batch) work(q *Query, scratch *dataset.Batch) *Work {
 				copy(w.Inputs[i][at*n:], all[p.lo*n:p.hi*n])
 			}
 		}
-		for i, out := range q.Outputs {
+		for i := range q.Outputs {
 			if p.job.want[i] && w.Outputs[i] == nil {
-				w.Outputs[i] = make([]float64, b.rows*width(out.Shape))
+				w.Outputs[i] = make([]float64, b.numbers(q, i))
 			}
 		}
 		at += p.hi - p.lo
 	}
 	return w
+}
+
+// numbers is how many numbers the rows of a batch have in an output.
+func (b *batch) numbers(q *Query, output int) int {
+	n := 0
+	for _, p := range b.pieces {
+		n += (p.hi - p.lo) * p.job.width(q, output)
+	}
+	return n
 }
 
 func nans(n int) []float64 {
@@ -394,15 +415,17 @@ func nans(n int) []float64 {
 
 // share gives each job of a batch of several its part of the results.
 func (b *batch) share(q *Query, w *Work) {
-	at := 0
-	for _, p := range b.pieces {
-		for i, out := range q.Outputs {
-			if p.job.outputs[i] != nil {
-				n := width(out.Shape)
-				copy(p.job.outputs[i][p.lo*n:], w.Outputs[i][at*n:(at+p.hi-p.lo)*n])
+	for i, all := range w.Outputs {
+		if all == nil {
+			continue
+		}
+		for _, p := range b.pieces {
+			n := p.job.width(q, i)
+			own := all[:(p.hi-p.lo)*n]
+			if all = all[len(own):]; p.job.outputs[i] != nil {
+				copy(p.job.outputs[i][p.lo*n:], own)
 			}
 		}
-		at += p.hi - p.lo
 	}
 }
 

@@ -56,9 +56,16 @@ func (m *fakeModel) sizes() string {
 
 // bubble runs f in virtual time with a server of one model that takes 10 ms a batch.
 func bubble(t *testing.T, o Options, f func(t *testing.T, s *Server, m *fakeModel)) {
+	bubbleOf(t, o, func(*fakeModel) {}, f)
+}
+
+// bubbleOf is bubble with a model that change has changed.
+func bubbleOf(t *testing.T, o Options, change func(*fakeModel), f func(t *testing.T, s *Server, m *fakeModel)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
-			return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu", took: 10 * time.Millisecond}
+			m := &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu", took: 10 * time.Millisecond}
+			change(m)
+			return m
 		}}
 		o.ReloadEvery = -1
 		s := testServer(t, l, o, "m")

@@ -81,6 +81,9 @@ type Output struct {
 	Name     string
 	Datatype oip.Datatype // unless the request asks for another
 	Shape    []int64
+	// ShapeOf, unless nil, is the shape of a row by the parameters of the request, which Plan has accepted. Shape then has -1 for
+	// the dimensions that these choose.
+	ShapeOf func(params oip.Params) []int64
 	// OnRequest outputs are given to requests that name them.
 	OnRequest bool
 	// Completes says that the output is x with its missing cells filled in, [N, columns]. The
@@ -117,8 +120,8 @@ type Work struct {
 	// Inputs are the numbers of Query.Inputs, in order, [Batch.Rows, Shape...]; nil
 	// for one that no request of the batch has.
 	Inputs [][]float64
-	// Outputs take the results of Query.Outputs, in order, [Batch.Rows, Shape...]; nil
-	// for one that no request asked for.
+	// Outputs take the results of Query.Outputs, in order, [Batch.Rows, Shape...], or with ShapeOf those of one part after
+	// the other, [Part.Rows, its shape...]; nil for one that no request asked for.
 	Outputs [][]float64
 }
 

@@ -69,6 +69,25 @@ func (c *call) params() error {
 	return nil
 }
 
+// plan returns the operations of a row, and notes the shapes of outputs that parameters choose.
+func (c *call) plan() (perRow int64, err error) {
+	perRow = c.query.Flops
+	if c.query.Plan != nil {
+		if perRow, err = c.query.Plan(c.job.params); err != nil {
+			return 0, fail(ErrRequest, "parameters: %v", err)
+		}
+	}
+	for k := range c.query.Outputs {
+		if of := c.query.Outputs[k].ShapeOf; of != nil {
+			if c.job.shapes == nil {
+				c.job.shapes = make([][]int64, len(c.query.Outputs))
+			}
+			c.job.shapes[k] = of(c.job.params)
+		}
+	}
+	return perRow, nil
+}
+
 // listed are the values of a parameter for a message, which for columns of a model may be thousands and as long as their names:
 // the first of them, and how many more metadata lists.
 func listed(values []string) string {

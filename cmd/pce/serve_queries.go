@@ -121,7 +121,7 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 				{Name: paramOf, Default: ""},
 			},
 			Plan: func(p oip.Params) (int64, error) {
-				of, err := completedBy(s, p)
+				of, err := namedBy(s, p)
 				columns := len(of)
 				if columns == 0 {
 					if columns = len(s.Columns); exact { // max-product maximises over all
@@ -164,7 +164,7 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 			addSoft(&queries[i].Query, s, most)
 		}
 	}
-	return append(queries, servedQuery{serve.Query{ // which takes no soft evidence
+	return append(queries, covarianceQuery(s, work), servedQuery{serve.Query{ // which take no soft evidence
 		Name: "quantiles", Outputs: []serve.Output{{Name: "quantiles", Datatype: oip.FP64, Shape: columns}},
 		Params: []serve.Param{{Name: paramLevel, Default: 0.5}},
 		Plan: func(p oip.Params) (int64, error) {
@@ -190,8 +190,8 @@ func classColumns(s *dataset.Schema, domains []int) (names []string) {
 	return names
 }
 
-// completedBy returns the columns that a request wants completed, which it names as --of does; empty: all.
-func completedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
+// namedBy returns the columns that a request is about, which it names as --of does; none where it names none.
+func namedBy(s *dataset.Schema, p oip.Params) ([]int, error) {
 	text := p[paramOf].(string)
 	if text == "" {
 		return nil, nil
@@ -217,6 +217,14 @@ func quantilesAt(domains []int, p oip.Params) *pce.Query {
 // linePoints bounds the points of a continuous column, or counts, over which a covariance is a sum.
 const linePoints = 1 << 14
 
+// pointsOf is how many points a sum over the values of a column has at most.
+func pointsOf(c *dataset.Column) float64 {
+	if c.Kind == dataset.Discrete {
+		return float64(c.Categories)
+	}
+	return linePoints
+}
+
 // expectFlops is what the expectation of a polynomial takes for a row: one pass for all moments,
 // and one for each value of one of the columns of each product, that which the polynomial names first.
 func expectFlops(s *dataset.Schema, work rowWork, of string) (int64, error) {
@@ -241,13 +249,8 @@ func expectFlops(s *dataset.Schema, work rowWork, of string) (int64, error) {
 		if other := t.Columns[1]; place[other] < place[v] {
 			v = other
 		}
-		switch c := &s.Columns[v]; {
-		case summed[v]:
-			continue
-		case c.Kind == dataset.Discrete:
-			passes += float64(c.Categories)
-		default:
-			passes += linePoints
+		if !summed[v] {
+			passes += pointsOf(&s.Columns[v])
 		}
 		summed[v] = true
 	}
@@ -448,7 +451,7 @@ func (c *servedCircuit) mpe(ctx context.Context, w *serve.Work) error {
 		o := pce.DefaultMPE
 		o.Candidates, o.Seed = int(p.Params[paramCandidates].(int64)), p.Params[paramSeed].(uint64)
 		var err error
-		if o.Of, err = completedBy(c.Schema(), p.Params); err != nil {
+		if o.Of, err = namedBy(c.Schema(), p.Params); err != nil {
 			return err
 		}
 		p.Answer = oip.Params{answerExact: c.MPEExact() && len(o.Of) == 0}

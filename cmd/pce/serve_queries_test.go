@@ -310,6 +310,17 @@ func TestServeQueries(t *testing.T) {
 			}
 		}
 	}
+	for _, of := range []string{"score", "level,score", "4,1,size,score"} { // of several columns the one order has other roundings than the other
+		k := strings.Count(of, ",") + 1
+		a = ask("covariance", `,"of":"`+of+`"`, "", "covariance")
+		if got, want := fmt.Sprint(a.shapes["covariance"]), fmt.Sprint([]int{5, k, k}); got != want {
+			t.Errorf("the covariances of %s have the shape %s, want %s", of, got, want)
+		}
+		played["covariance"] = true
+		for i, want := range slices.Concat(command("moments", "--covariance", of)...) {
+			same("covariance of "+of, a.outputs["covariance"][i], want)
+		}
+	}
 	for _, of := range []string{"3", "2*score - $2", "score*size + 0.5*$4*score - score^2"} {
 		a = ask("expect", `,"of":"`+of+`"`, "", "expectation")
 		played["expect"] = true
@@ -321,6 +332,9 @@ func TestServeQueries(t *testing.T) {
 	for params, want := range map[string]string{
 		`"quantiles","level":0`:           "the quantile at 0; want a level between 0 and 1",
 		`"quantiles","level":1`:           "the quantile at 1; want a level between 0 and 1",
+		`"covariance"`:                    "of is empty; name the columns whose covariances are wanted",
+		`"covariance","of":"size,2"`:      "is named twice",
+		`"covariance","of":"elsewhere"`:   "elsewhere",
 		`"expect"`:                        "of is empty; give the function whose expectation is wanted",
 		`"expect","of":"score^3"`:         "moments of higher degree",
 		`"expect","of":"score*elsewhere"`: "elsewhere",
@@ -427,7 +441,7 @@ func TestServedWork(t *testing.T) {
 			case q.Plan == nil:
 				return q.Flops
 			default:
-				of := map[string]string{"expect": "$1*$2"}[query]
+				of := map[string]string{"expect": "$1*$2", "covariance": "1,2"}[query]
 				n, err := q.Plan(oip.Params{paramCandidates: candidates, paramLevel: 0.5, paramOf: of})
 				if err != nil {
 					t.Fatal(err)
@@ -439,7 +453,7 @@ func TestServedWork(t *testing.T) {
 		return 0
 	}
 	const many = 100_000
-	for _, query := range []string{"marginal", "moments", "quantiles", "mpe", "expect"} {
+	for _, query := range []string{"marginal", "moments", "quantiles", "mpe", "expect", "covariance"} {
 		if few, all := work(2, true, query, 8), work(many, true, query, 8); few < 8*16 || all < 2*2*8*many {
 			t.Errorf("%s takes %d operations with 2 categories, and %d with %d", query, few, all, many)
 		}
@@ -486,7 +500,8 @@ func TestServedWorkOfColumns(t *testing.T) {
 		"expect": {
 			"$1*$2": 1 + 2, "$2*$1": 1 + many, "$1*$2 + $2*$1": 1 + 2, "$1*$2 + $3*$2": 1 + 2 + many, "$1*$2 + $1*$3 + $2 + $2^2": 1 + 2, "$2": 1,
 		},
-		"classify": {"1": 2 * row.likelihood / row.posterior(), "2": many * row.likelihood / row.posterior()},
+		"covariance": {"1": 1, "1,2": 1 + 1 + 2, "2,1": 1 + 1 + many, "1,2,3": 1 + 1 + 2 + 1 + many},
+		"classify":   {"1": 2 * row.likelihood / row.posterior(), "2": many * row.likelihood / row.posterior()},
 		"mpe": {
 			"": 1 + row.search(columns, 8)/row.posterior(), "7": 1 + row.search(1, 8)/row.posterior(), "7,9": 1 + row.search(2, 8)/row.posterior(),
 		},

@@ -35,6 +35,7 @@ func serveUnread(t *testing.T, model string) {
 		`"quantiles","level":0.9`:         "[NaN 1 3.28 NaN 1 3]",
 		`"classify","class":"2"`:          "[0 0]",
 		`"expect","of":"$2 + $3"`:         "[2.25 4]",
+		`"covariance","of":"2,3"`:         "[0.19 0 0 1 0 0 0 0]",
 		`"sample","seed":1,"n_samples":1`: "",
 		`"mpe"`:                           "[7 0 2 NaN 1 3]",
 	} {
@@ -51,7 +52,7 @@ func serveUnread(t *testing.T, model string) {
 			t.Errorf("%s: %v, want %s", query, got, want)
 		}
 	}
-	for query, want := range map[string]string{`"classify","class":"1"`: "want one of", `"expect","of":"$1"`: `is in no leaf`, `"mpe","of":"1"`: ""} {
+	for query, want := range map[string]string{`"classify","class":"1"`: "want one of", `"expect","of":"$1"`: `is in no leaf`, `"covariance","of":"2,1"`: `is in no leaf`, `"mpe","of":"1"`: ""} {
 		status, said := post(t, url+"/v2/models/m/infer", `{"parameters":{"query":`+query+`},`+x+`}`)
 		if want != "" && (status != 400 || !strings.Contains(string(said), want)) || status == 500 {
 			t.Errorf("%s: %d %s, want %q", query, status, said, want)

@@ -128,11 +128,12 @@ function outputNodes(output, declared, about, evidence, target) {
   const rows = [];
   for (let at = 0; at < values.length && rows.length < MOST_ROWS; at += width) rows.push(values.slice(at, at + width));
   const nodes = [];
-  if (width === columns.length && about.image) nodes.push(...pictures(output.name, about, rows));
-  else if (width === columns.length) {
+  const cells = shape.at(-1) === columns.length; // a matrix of that many columns that a request names has none
+  if (cells && about.image) nodes.push(...pictures(output.name, about, rows));
+  else if (cells) {
     // Means and variances are numbers, whatever the column; cells may be labels.
-    const cells = !["mean", "variance"].includes(output.name);
-    nodes.push(...rowsTable(output.name, columns, rows, evidence, (c, x) => (cells && c.labels && textOf(c, x)) || format(x)));
+    const labels = !["mean", "variance"].includes(output.name);
+    nodes.push(...rowsTable(output.name, columns, rows, evidence, (c, x) => (labels && c.labels && textOf(c, x)) || format(x)));
   } else {
     const head = Array.from({ length: width }, (_, k) => ({ name: String(k) }));
     nodes.push(...rowsTable(output.name, head, rows, head.map(() => ""), (_, x) => format(x)));
@@ -142,7 +143,8 @@ function outputNodes(output, declared, about, evidence, target) {
 }
 
 const titles = { log_prob: "Log-probability, in nats", samples: "Samples", mpe: "Most probable completion", marginals: "Marginals",
-  bound: "No completion has a higher log-probability than", label: "Most probable class", probability: "Its probability", probabilities: "All classes", mean: "Mean", variance: "Variance" };
+  bound: "No completion has a higher log-probability than", label: "Most probable class", probability: "Its probability", probabilities: "All classes", mean: "Mean", variance: "Variance",
+  covariance: "Covariances" };
 
 // answerNodes shows the answer to a request. took is what it took, in seconds.
 export function answerNodes(answer, about, evidence, request, query, took, command) {
