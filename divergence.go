@@ -147,12 +147,8 @@ func checkDraws(n int) error {
 func (m *Model) weigh(ctx context.Context, n int, seed uint64, of []*average, take func(b *dataset.Batch, ll, weight []float64) error) error {
 	s := m.plan.Schema
 	most := rowsAtOnce(len(s.Columns))
-	states, domains := run.States(s), circuit.RootDomains(m.plan.Graph)
-	for v, codes := range domains {
-		if states > 0 && codes < 0 { // no leaf reads the column, so rows that differ in it are one
-			states /= s.Columns[v].Categories
-		}
-	}
+	domains := circuit.RootDomains(m.plan.Graph)
+	states := run.StatesOf(s, domains)
 	exact := states > 0 && states <= max(n, run.MaxStates)
 	if exact {
 		n = states

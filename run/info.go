@@ -71,6 +71,18 @@ func States(s *dataset.Schema) int {
 	return n
 }
 
+// StatesOf is States without the columns that no leaf reads, whose domains are -1 as circuit.RootDomains has them: rows that differ
+// in these alone are one.
+func StatesOf(s *dataset.Schema, domains []int) int {
+	n := States(s)
+	for v, codes := range domains {
+		if n > 0 && codes < 0 {
+			n /= s.Columns[v].Categories
+		}
+	}
+	return n
+}
+
 // Queries says how the circuit answers each of the queries that there are.
 func (b *Blueprint) Queries() []QueryInfo { return b.queries(circuit.Properties(b.Graph)) }
 

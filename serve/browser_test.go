@@ -180,6 +180,9 @@ func TestBrowser(t *testing.T) {
 		p.eval(`document.getElementById("parameter-of").value = "level,2,3,4"`, nil) // numbers as they are, and no labels
 		p.click("#ask")
 		p.wait(`document.querySelectorAll("#answer tbody tr").length === 4 && document.querySelector("#answer tbody td").textContent === "0" && document.querySelector("#answer th").textContent === "0"`)
+		if got := p.ask("entropy"); !strings.Contains(got, "1250") { // about the model, so the row is not sent
+			t.Errorf("entropy: %s", got)
+		}
 		p.choose("query", "moments")
 		p.eval(`document.getElementById("input-weights").value = "1,2,x,4"`, nil)
 		p.click("#ask")

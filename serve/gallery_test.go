@@ -81,6 +81,7 @@ func (m *painter) Queries() []Query {
 		{Name: "conditional", Outputs: []Output{{Name: "log_prob", Datatype: oip.FP32}}, Inputs: []Input{{Name: "query_mask", Datatype: oip.Bool, Shape: []int64{columns}}}},
 		{Name: "classify", Outputs: []Output{{Name: "label", Datatype: oip.FP64}, {Name: "probabilities", Datatype: oip.FP32, Shape: []int64{5}, OnRequest: true}}, Params: []Param{{Name: "class", Default: "", Values: []string{"size", "level"}}}},
 		{Name: "covariance", Outputs: []Output{{Name: "covariance", Datatype: oip.FP64, Shape: []int64{-1, -1}, ShapeOf: named}}, Params: []Param{{Name: "of", Default: ""}}},
+		{Name: "entropy", Whole: true, Outputs: []Output{{Name: "entropy", Datatype: oip.FP64}}, Params: []Param{{Name: "n_samples", Default: int64(10000)}}},
 		{Name: "moments", Inputs: []Input{{Name: "weights", Datatype: oip.FP64, Shape: []int64{columns}, Optional: true}, {Name: "likelihood", Datatype: oip.FP64, Shape: []int64{columns, 5}, Optional: true}}, Outputs: []Output{{Name: "mean", Datatype: oip.FP64, Shape: []int64{columns}}, {Name: "variance", Datatype: oip.FP64, Shape: []int64{columns}}}},
 	}
 }
@@ -138,6 +139,8 @@ func (m *painter) Run(_ context.Context, w *Work) error {
 				for k := range w.Outputs[0] {
 					w.Outputs[0][k] = float64(k)
 				}
+			case "entropy":
+				w.Outputs[0][at] = float64(p.Params["n_samples"].(int64)) / 8
 			case "moments":
 				for v := range row {
 					w.Outputs[0][at*width+v], w.Outputs[1][at*width+v] = m.paint(v, 3)/2, 1000*m.paint(v, 4)

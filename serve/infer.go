@@ -243,7 +243,13 @@ func (c *call) read() error {
 func (c *call) tensors() (x, observed *oip.Tensor, further []*oip.Tensor, err error) {
 	further = make([]*oip.Tensor, len(c.query.Inputs))
 	columns := int64(len(c.version.schema.Columns))
-	c.rows = -1
+	if c.rows = -1; c.query.Whole {
+		c.rows = 1
+		if len(c.req.Inputs) > 0 {
+			err = fail(ErrRequest, "input %q: name: query %q is about the model and takes none; leave it out", clip(c.req.Inputs[0].Name), c.query.Name)
+		}
+		return nil, nil, nil, err
+	}
 	for i := range c.req.Inputs {
 		t := &c.req.Inputs[i]
 		slot, shape := &x, []int64{columns}
@@ -336,6 +342,8 @@ func (c *call) inputNames() []string {
 // parameters may make it less work.
 func (c *call) fewer() string {
 	switch {
+	case c.query.Whole:
+		return "choose other parameters, or ask without a server"
 	case c.repeat > 1 && c.rows > 1:
 		return "send fewer rows, or a smaller " + c.query.Repeat
 	case c.repeat > 1:
@@ -366,7 +374,11 @@ func (c *call) cost(inputs []*oip.Tensor, perRow int64) error {
 		return fail(ErrTooLarge, "%.0f rows of %.0f columns have %.0f cells, %d may be asked for at once; %s", rows, columns, cells, o.MaxCells, c.fewer())
 	}
 	if flops := rows * float64(perRow); flops > o.MaxFlops {
-		return fail(ErrTooLarge, "query %q of %.0f rows takes %.3g operations, %.3g may be asked for at once; %s", c.query.Name, rows, flops, o.MaxFlops, c.fewer())
+		of := fmt.Sprintf(" of %.0f rows", rows)
+		if c.query.Whole {
+			of = ""
+		}
+		return fail(ErrTooLarge, "query %q%s takes %.3g operations, %.3g may be asked for at once; %s", c.query.Name, of, flops, o.MaxFlops, c.fewer())
 	}
 	further := 0.0
 	for i, t := range inputs {

@@ -245,6 +245,9 @@ func (l *lane) form(q *queue, now time.Time) *batch {
 	b := &batch{version: q.version, query: q.jobs[0].query}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	most := l.most(q, now)
+	if q.version.queries[b.query].Whole {
+		most = 1
+	}
 	for len(q.jobs) > 0 && b.rows < most {
 		j := q.jobs[0]
 		err := j.late(now)

@@ -81,7 +81,10 @@ func (s *Server) describe(ctx context.Context, name, number string) (*modelInfo,
 			rows.Datatype = q.Numbers
 		}
 		observed := oip.TensorInfo{Name: "observed", Datatype: oip.Bool, Shape: x.Shape, Params: marked(markOptional, true)}
-		info := queryInfo{Name: q.Name, Inputs: []oip.TensorInfo{rows, observed}}
+		info := queryInfo{Name: q.Name, Inputs: []oip.TensorInfo{}}
+		if !q.Whole {
+			info.Inputs = append(info.Inputs, rows, observed)
+		}
 		for _, in := range q.Inputs {
 			t := oip.TensorInfo{Name: in.Name, Datatype: in.Datatype, Shape: append([]int64{-1}, in.Shape...), Params: marked(markOptional, in.Optional)}
 			info.Inputs = append(info.Inputs, t)

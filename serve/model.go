@@ -56,6 +56,9 @@ type Query struct {
 	Params  []Param
 	// RowsOptional says that a request without x asks about one row without evidence.
 	RowsOptional bool
+	// Whole says that the query is about the model and not about rows: requests have no tensors, the model sees one row
+	// without evidence, and each request is a batch of its own, since nothing is saved by computing several together.
+	Whole bool
 	// Repeat names the integer parameter that says how many rows the model sees for
 	// each row of the request, one after another; outputs then have that dimension
 	// after N. Empty: one, and no dimension.

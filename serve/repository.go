@@ -563,6 +563,9 @@ func checkQueries(list []Query) error {
 			return fmt.Errorf("BUG: serve: query %d, %q, has no name, the name of another, or no outputs", i, q.Name)
 		}
 		names[q.Name] = true
+		if q.Whole && (len(q.Inputs) > 0 || q.Numbers != "" || q.Repeat != "" || q.RowsOptional) {
+			return fmt.Errorf("BUG: serve: query %q is about the model, and says what its rows are", q.Name)
+		}
 		repeat := q.Repeat == "" || slices.ContainsFunc(q.Params, func(p Param) bool {
 			_, whole := p.Default.(int64)
 			return p.Name == q.Repeat && whole

@@ -11,6 +11,9 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// expectRows is how many rows of a model entropy and kl draw unless they are told.
+const expectRows = 10000
+
 // expectFlags are the flags of expectations over the rows of a model.
 type expectFlags struct {
 	query  queryFlags
@@ -22,7 +25,7 @@ type expectFlags struct {
 func (f *expectFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.query.model, "model", "", "model file")
 	f.query.run.register(flags)
-	flags.IntVarP(&f.n, "rows", "n", 10000, "rows to draw, unless the model has no more complete ones than that or 65536: then each counts by its probability")
+	flags.IntVarP(&f.n, "rows", "n", expectRows, "rows to draw, unless the model has no more complete ones than that or 65536: then each counts by its probability")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 }

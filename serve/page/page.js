@@ -169,7 +169,7 @@ function parameters() {
     if (kind === "boolean") input.checked = p.default;
     else {
       if (kind !== "string") input.inputMode = "numeric";
-      input.value = p.name === "n_samples" ? Math.min(8, p.max ?? 8) : p.default ?? "";
+      input.value = query().name === "sample" && p.name === "n_samples" ? Math.min(8, p.max ?? 8) : p.default ?? "";
       if (p.default === null) input.placeholder = "drawn";
     }
     field(`parameter-${p.name}`, p.name.replaceAll("_", " "), input, p.max ? `${p.min ?? 0} to ${p.max}` : "");
@@ -195,7 +195,7 @@ function request() {
   const q = query();
   // Outputs that are given on request are asked for too, unless they are very large.
   const outputs = q.outputs.filter((o) => Math.abs(o.shape.reduce((n, d) => n * d, 1)) <= MOST_CELLS);
-  const r = { parameters: { query: q.name }, inputs: [evidence.tensor()], outputs: outputs.map((o) => ({ name: o.name })) };
+  const r = { parameters: { query: q.name }, inputs: q.inputs.some((t) => t.name === "x") ? [evidence.tensor()] : [], outputs: outputs.map((o) => ({ name: o.name })) };
   for (const p of q.parameters ?? []) {
     const input = find(`parameter-${p.name}`);
     if (typeof p.default === "boolean") r.parameters[p.name] = input.checked;
