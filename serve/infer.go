@@ -33,13 +33,12 @@ func (s *Server) infer(ctx context.Context, model string, body *requestBody, jso
 		return nil, err
 	}
 	call.job.ctx, call.job.end = ctx, call.job.seen.Add(timeout)
-	v, err := s.acquire(&call.job, req)
-	if err != nil {
+	if err := call.acquire(req); err != nil {
 		s.count(err)
 		return nil, err
 	}
-	defer v.release()
-	call.version, call.req = v, req
+	defer call.release()
+	v := call.version
 	name := ""
 	defer func() {
 		status, _ := statusOf(err)
@@ -67,17 +66,6 @@ func (s *Server) infer(ctx context.Context, model string, body *requestBody, jso
 	body.answer = call.reply
 	v.stats.Tensors(read, time.Since(written))
 	return resp, nil
-}
-
-// acquire returns the version that a request asks for, which the caller releases.
-func (s *Server) acquire(j *job, req *oip.Request) (*version, error) {
-	v, opening, err := s.models.take(req.Model, req.Version)
-	if opening == nil {
-		return v, err
-	}
-	ctx, cancel := context.WithDeadline(j.ctx, j.end)
-	defer cancel()
-	return s.models.acquire(ctx, req.Model, req.Version)
 }
 
 func queryNames(list []Query) []string {
@@ -126,6 +114,7 @@ type call struct {
 	server   *Server
 	body     *requestBody
 	version  *version
+	other    *version // that a parameter names; nil: none
 	query    *Query
 	req      *oip.Request
 	place    admission

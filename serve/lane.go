@@ -27,6 +27,7 @@ type job struct {
 	numbers []float64
 	inputs  [][]float64
 	params  oip.Params
+	other   *version  // that a parameter names; nil: none
 	want    []bool    // outputs, by Query.Outputs
 	shapes  [][]int64 // of those with Output.ShapeOf; nil where the query has none
 	seen    time.Time
@@ -140,6 +141,9 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 	q.jobs, q.rows = append(q.jobs, j), q.rows+j.rows.Rows
 	v.account.waiting += j.rows.Rows
 	v.hold()
+	if j.other != nil {
+		j.other.hold()
+	}
 	if len(q.jobs) == 1 || q.rows >= l.opts.MaxBatchRows { // else the lane's timer is set already
 		l.rouse()
 	}
@@ -179,10 +183,13 @@ func (l *lane) drop(q *queue, k int) {
 
 // answered notes that rows of a job are done with. The caller holds mu, and ends that with unlock.
 func (l *lane) answered(v *version, j *job, rows int) {
-	if j.left -= rows; j.left == 0 {
-		close(j.done)
-		if v.leave() {
-			l.left = append(l.left, v)
+	if j.left -= rows; j.left > 0 {
+		return
+	}
+	close(j.done)
+	for _, held := range []*version{v, j.other} {
+		if held != nil && held.leave() {
+			l.left = append(l.left, held)
 		}
 	}
 }

@@ -107,6 +107,9 @@ type Param struct {
 	Values []string
 	// Resolve, unless nil, returns the value that a string of a request means, or that string.
 	Resolve func(string) string
+	// Model says that the value is the name of a model of the server, which requests must give, and that Params has that
+	// Model in its place: it stays open until Run has returned. Default is "". A query has at most one of these.
+	Model bool
 }
 
 // Work is a batch of rows of one or more requests for the same query.

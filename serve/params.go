@@ -57,6 +57,12 @@ func (c *call) params() error {
 				return fail(ErrRequest, "parameters: %s is %q; want one of %s", p.Name, clip(name), listed(p.Values))
 			}
 		}
+		if p.Model {
+			if c.other == nil {
+				return fail(ErrRequest, "parameters: %s is empty; give the name of a model of this server", p.Name)
+			}
+			x = c.other.model
+		}
 		c.job.params[p.Name] = x
 		if p.Name == c.query.Repeat {
 			n, _ := x.(int64)

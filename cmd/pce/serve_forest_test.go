@@ -240,6 +240,12 @@ func forestOverGRPC(t *testing.T, url string) {
 	if raw := want.Outputs[0].Raw; bytes.Equal(raw[:24], raw[24:]) {
 		t.Fatal("the rows have the same scores, so float32 cells would not be found")
 	}
+	overGRPC(t, url, &req, &want)
+}
+
+// overGRPC wants an answer to a request over gRPC.
+func overGRPC(t *testing.T, url string, req *oip.Request, want *oip.Response) {
+	t.Helper()
 	message := req.AppendProto(nil)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/inference.GRPCInferenceService/ModelInfer",
 		bytes.NewReader(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)))

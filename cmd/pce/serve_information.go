@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/dataset"
@@ -59,17 +60,45 @@ func entropyQuery(s *dataset.Schema, domains []int, work rowWork, exact bool) se
 
 // entropy gives the entropy of the model's rows.
 func (c *servedCircuit) entropy(ctx context.Context, w *serve.Work) error {
-	return information(w, func(n int, seed uint64) ([]pce.Estimate, error) {
+	return information(w, func(_ oip.Params, n int, seed uint64) ([]pce.Estimate, error) {
 		e, err := c.Entropy(ctx, n, seed)
 		return []pce.Estimate{e}, err
 	})
 }
 
+// klQuery describes the query for cross-entropy and divergence of the model and another one of the server, whose likelihoods of the
+// rows count too.
+func klQuery(s *dataset.Schema, domains []int, work rowWork) servedQuery {
+	return servedQuery{serve.Query{
+		Name: run.QueryKL, Whole: true, Outputs: estimateOutputs("entropy", "cross_entropy", "kl"),
+		Params: append([]serve.Param{{Name: paramOther, Default: "", Model: true}}, drawParams()...),
+		Plan: func(p oip.Params) (int64, error) {
+			other, ok := p[paramOther].(*servedCircuit)
+			if !ok {
+				return 0, fmt.Errorf("%s is a decision forest; give the name of a circuit", paramOther)
+			}
+			rows, each := expectationRows(s, domains, p, work.likelihood)
+			return operations(rows * (each + other.work.likelihood)), nil
+		},
+	}, (*servedCircuit).kl}
+}
+
+// kl compares the model with another one of the server.
+func (c *servedCircuit) kl(ctx context.Context, w *serve.Work) error {
+	return information(w, func(p oip.Params, n int, seed uint64) ([]pce.Estimate, error) {
+		d, err := c.Divergence(ctx, p[paramOther].(*servedCircuit).Model, n, seed)
+		if err != nil {
+			return nil, err
+		}
+		return []pce.Estimate{d.Entropy, d.CrossEntropy, d.KL}, nil
+	})
+}
+
 // information gives the estimates that of makes for the parameters of each request, and says over how many rows they were
 // taken and whether they are exact. What cannot be computed fails that request alone.
-func information(w *serve.Work, of func(n int, seed uint64) ([]pce.Estimate, error)) error {
+func information(w *serve.Work, of func(p oip.Params, n int, seed uint64) ([]pce.Estimate, error)) error {
 	return eachPart(w, func(_ *dataset.Batch, p *serve.Part, at int) error {
-		list, err := of(int(p.Params[paramSamples].(int64)), p.Params[paramSeed].(uint64))
+		list, err := of(p.Params, int(p.Params[paramSamples].(int64)), p.Params[paramSeed].(uint64))
 		if errors.Is(err, pce.ErrOptions) {
 			p.Err = err
 			return nil

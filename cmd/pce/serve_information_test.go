@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -75,6 +76,18 @@ func TestServeInformation(t *testing.T) {
 	}
 	sameAsPrinted(t, inferOf(t, url, "drawn", `{"parameters":{"query":"entropy"}}`), "query", "entropy", "--model", files["drawn"])
 	sameAsPrinted(t, inferOf(t, url, "drawn", `{"parameters":{"query":"entropy","n_samples":1}}`), "query", "entropy", "--model", files["drawn"], "-n", "1")
+	for _, pair := range [][2]string{{"drawn", "drawn"}, {"listed", "listed"}, {"listed", "pass"}, {"pass", "other"}, {"other", "listed"}, {"pass", "certain"}, {"certain", "pass"}} {
+		got := inferOf(t, url, pair[0], fmt.Sprintf(`{"parameters":{"query":"kl","other":%q,"n_samples":3000,"seed":5}}`, pair[1]))
+		sameAsPrinted(t, got, "query", "kl", "--model", files[pair[0]], "--other", files[pair[1]], "-n", "3000", "--seed", "5")
+		if infinite := math.IsInf(got.outputs["kl"][0], 1); infinite != (pair[1] == "certain") {
+			t.Errorf("the divergence of %v is %v", pair, got.outputs["kl"])
+		}
+		req := oip.Request{Model: pair[0], Params: oip.Params{"query": "kl", "other": pair[1], "n_samples": int64(3000), "seed": uint64(5)}, Outputs: []oip.Output{{Name: "kl"}}}
+		want := oip.Response{Model: pair[0], Version: "1", Params: oip.Params{"rows": int64(got.params["rows"].(float64)), "exact": got.params["exact"]}}
+		raw := binary.LittleEndian.AppendUint64(nil, math.Float64bits(got.outputs["kl"][0]))
+		want.Outputs = []oip.Tensor{{Name: "kl", Datatype: oip.FP64, Shape: []int64{1}, Raw: raw}}
+		overGRPC(t, url, &req, &want)
+	}
 	one := inferOf(t, url, "pass", `{"parameters":{"query":"entropy"},"outputs":[{"name":"entropy_error"}]}`)
 	if len(one.outputs) != 1 || one.outputs["entropy_error"][0] != 0 {
 		t.Errorf("the error alone is %v", one.outputs)
@@ -85,6 +98,10 @@ func TestServeInformation(t *testing.T) {
 		`{"parameters":{"query":"entropy","n_samples":0}}`:             "400 n_samples is 0; want 1 to",
 		`{"parameters":{"query":"entropy","n_samples":2e9}}`:           "400 n_samples is 2000000000; want 1 to",
 		`{` + x + `"parameters":{"query":"entropy"}}`:                  "400 about the model and takes none",
+		`{"parameters":{"query":"kl"}}`:                                "400 other is empty; give the name of a model of this server",
+		`{"parameters":{"query":"kl","other":"pass.txt"}}`:             "404 other: no such model",
+		`{"parameters":{"query":"kl","other":"drawn"}}`:                "400 the models are not of the same columns",
+		`{"parameters":{"query":"entropy","other":"pass"}}`:            "400 is not known",
 		`{"parameters":{"query":"entropy"},"outputs":[{"name":"kl"}]}`: "400 gives [entropy entropy_error]",
 	} {
 		status, said := post(t, url+"/v2/models/pass/infer", body)
@@ -100,6 +117,18 @@ func TestServeInformation(t *testing.T) {
 	inferOf(t, url, "drawn", `{"parameters":{"query":"entropy","n_samples":10}}`)
 	if code, said := stop(); code != 0 {
 		t.Errorf("exit %d: %s", code, said)
+	}
+}
+
+// TestServedWorkOfTwoModels wants the likelihoods of the other model to count, and refuses one that is not a circuit.
+func TestServedWorkOfTwoModels(t *testing.T) {
+	s := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Scale: 1}}}
+	plan := klQuery(s, []int{0}, rowWork{likelihood: 100}).Plan
+	if n, err := plan(oip.Params{paramSamples: int64(10), paramOther: &servedCircuit{work: rowWork{likelihood: 7}}}); err != nil || n != 10*(300+7) {
+		t.Errorf("%d operations, %v", n, err)
+	}
+	if _, err := plan(oip.Params{paramSamples: int64(10), paramOther: &servedForest{}}); err == nil || err.Error() != "other is a decision forest; give the name of a circuit" {
+		t.Error(err)
 	}
 }
 

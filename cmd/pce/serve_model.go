@@ -85,10 +85,10 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	if m.Unchecked() {
 		noteUnchecked(l.notes, path)
 	}
-	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.RootDomains(m.Graph())}
+	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.RootDomains(m.Graph()), work: workOf(m.Graph())}
 	info, err := m.Info()
 	if err == nil {
-		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), c.domains, workOf(m.Graph()), m.MPEExact(), l.run.Soft)
+		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), c.domains, c.work, m.MPEExact(), l.run.Soft)
 		c.device, err = deviceName(ctx, m)
 	}
 	if err != nil {
@@ -111,6 +111,7 @@ type servedCircuit struct {
 	queries []servedQuery
 	leaves  []circuit.Leaf // of columns whose leaves describe numbers; nil of others
 	domains []int          // of columns, as circuit.RootDomains has them; -1: no leaf reads it
+	work    rowWork
 }
 
 // numberLeaves returns a leaf of each column whose leaves describe numbers, and nil of others. Where some of a column's leaves take

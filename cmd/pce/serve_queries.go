@@ -31,6 +31,7 @@ const (
 	paramClass      = "class"
 	paramLevel      = "level"
 	paramOf         = "of"
+	paramOther      = "other"
 	inputQueryMask  = "query_mask"
 	answerExact     = "mpe_exact"
 )
@@ -164,7 +165,7 @@ func servedQueries(s *dataset.Schema, domains []int, work rowWork, exact, soft b
 			addSoft(&queries[i].Query, s, most)
 		}
 	}
-	return append(queries, covarianceQuery(s, work), entropyQuery(s, domains, work, exact), servedQuery{serve.Query{ // which take no soft evidence
+	return append(queries, covarianceQuery(s, work), entropyQuery(s, domains, work, exact), klQuery(s, domains, work), servedQuery{serve.Query{ // which take no soft evidence
 		Name: "quantiles", Outputs: []serve.Output{{Name: "quantiles", Datatype: oip.FP64, Shape: columns}},
 		Params: []serve.Param{{Name: paramLevel, Default: 0.5}},
 		Plan: func(p oip.Params) (int64, error) {

@@ -67,7 +67,7 @@ func inferOf(t *testing.T, url, model, body string) asked {
 		for _, x := range out.Data {
 			f, ok := x.(float64)
 			if !ok {
-				f = map[string]float64{"NaN": math.NaN(), "-Infinity": math.Inf(-1)}[x.(string)]
+				f = map[string]float64{"NaN": math.NaN(), "-Infinity": math.Inf(-1), "Infinity": math.Inf(1)}[x.(string)]
 			}
 			a.outputs[out.Name] = append(a.outputs[out.Name], f)
 		}

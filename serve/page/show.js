@@ -144,7 +144,8 @@ function outputNodes(output, declared, about, evidence, target) {
 
 const titles = { log_prob: "Log-probability, in nats", samples: "Samples", mpe: "Most probable completion", marginals: "Marginals",
   bound: "No completion has a higher log-probability than", label: "Most probable class", probability: "Its probability", probabilities: "All classes", mean: "Mean", variance: "Variance",
-  covariance: "Covariances", entropy: "Entropy, in nats", entropy_error: "Its standard error" };
+  covariance: "Covariances", entropy: "Entropy, in nats", entropy_error: "Its standard error",
+  cross_entropy: "Cross-entropy, in nats", cross_entropy_error: "Its standard error", kl: "Divergence, in nats", kl_error: "Its standard error" };
 
 // answerNodes shows the answer to a request. took is what it took, in seconds.
 export function answerNodes(answer, about, evidence, request, query, took, command) {
