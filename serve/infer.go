@@ -351,16 +351,18 @@ func (c *call) cost(inputs []*oip.Tensor, perRow int64) error {
 	o := &c.server.opts
 	rows := float64(c.rows) * float64(c.repeat)
 	columns := float64(len(c.version.schema.Columns))
-	cells, outs, kept := rows*columns, 0.0, 0.0
+	outs, kept := 0.0, 0.0
+	if cells := rows * columns; cells > float64(o.MaxCells) {
+		return fail(ErrTooLarge, "%.0f rows of %.0f columns have %.0f cells, %d may be asked for at once; %s", rows, columns, cells, o.MaxCells, c.fewer())
+	}
 	for _, k := range c.answers.places {
 		n := float64(c.job.width(c.query, k))
-		cells, outs = max(cells, rows*n), outs+n
+		if outs += n; rows*n > float64(o.MaxCells) {
+			return fail(ErrTooLarge, "output %q of %.0f rows has %.0f elements, %d may be asked for at once; %s", c.query.Outputs[k].Name, rows, rows*n, o.MaxCells, c.fewer())
+		}
 		if c.query.Outputs[k].Completes && c.x != nil {
 			kept += float64(c.rows) * columns
 		}
-	}
-	if cells > float64(o.MaxCells) {
-		return fail(ErrTooLarge, "%.0f rows of %.0f columns have %.0f cells, %d may be asked for at once; %s", rows, columns, cells, o.MaxCells, c.fewer())
 	}
 	if flops := rows * float64(perRow); flops > o.MaxFlops {
 		of := fmt.Sprintf(" of %.0f rows", rows)

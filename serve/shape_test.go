@@ -96,7 +96,7 @@ func TestShapesOfRequests(t *testing.T) {
 		if got := m.sizes(); got != "[[1 2 2] [5] [1]]" {
 			t.Error(got)
 		}
-		for side, want := range map[int]string{0: "side is below 1", 32: "1024 cells, 1000 may be asked for"} {
+		for side, want := range map[int]string{0: "side is below 1", 32: `output "square" of 1 rows has 1024 elements, 1000 may be asked for at once`} {
 			if _, err := ask(1, 0, side); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("side %d: %v, want %q", side, err, want)
 			}
