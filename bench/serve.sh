@@ -50,7 +50,11 @@ model=$work/model.safetensors
 cp "$work/run/model.safetensors" "$model"
 
 serve() { # flags: starts a server and sets url and server
-  "$work/pce" serve --model "nltcs=$model" --addr 127.0.0.1:0 "$@" >"$work/url" 2>"$work/log" &
+  begin "$work/pce" serve --model "nltcs=$model" --addr 127.0.0.1:0 "$@"
+}
+begin() { # a server's command, which prints its address
+  : >"$work/url"
+  "$@" >"$work/url" 2>"$work/log" &
   server=$!
   pids+=("$server")
   for _ in $(seq 200); do
@@ -124,15 +128,13 @@ if [ "$soak" = 1 ]; then
 fi
 
 rounds=${amount:-3}
-"$work/load" noop 127.0.0.1:18998 &
-pids+=("$!")
-noop=http://127.0.0.1:18998
+begin "$work/load" noop 127.0.0.1:0
+noop=$url
 serve --max-queue-rows 65536 --parallel "$(nproc)"
 asknoop() { "$work/load" -url "$noop" -model nltcs "$@"; }
 median() { sort -g | awk '{a[NR]=$1} END{print (a[int((NR+1)/2)] + a[int((NR+2)/2)]) / 2}'; }
 # The median of the rounds' ratios, each of two runs that follow each other: what slows a machine for longer slows both.
 ratio() { paste "$1" "$2" | awk '{printf "%.3f\n", $2/$1}' | median; }
-sleep 0.3
 # With fewer workers than this the server would idle while all of them wait for --max-queue-delay.
 for proto in h1 h2; do
   : >"$work/a" >"$work/b"

@@ -1,6 +1,6 @@
 // Command serve asks an inference server from another process than its own and
 // prints how fast it answered, as a JSON object. It also is the server that answers
-// without a model, to compare with: serve noop HOST:PORT.
+// without a model, to compare with: serve noop HOST:PORT, which prints its address.
 //
 // # Shapes and units
 //
@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -54,7 +55,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 2 && args[0] == "noop" {
-		return noop(ctx, args[1])
+		return noop(ctx, args[1], out)
 	}
 	var l load
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
@@ -87,8 +88,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // noop answers every request alike, after reading it, with the server that commands
-// use.
-func noop(ctx context.Context, addr string) error {
+// use. Port 0 is any free one; out gets the address once requests may come.
+func noop(ctx context.Context, addr string, out io.Writer) error {
 	answer := []byte(`{"model_name":"noop","model_version":"1","outputs":[{"name":"log_prob","shape":[1],"datatype":"FP32","data":[-6.0]}]}`)
 	s := serve.HTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -99,12 +100,17 @@ func noop(ctx context.Context, addr string) error {
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 		w.Write(answer)
 	}), time.Minute, slog.New(slog.DiscardHandler))
-	s.Addr = addr
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "http://%s\n", l.Addr())
 	go func() {
 		<-ctx.Done()
 		s.Close()
 	}()
-	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,6 +73,38 @@ func TestHelp(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-h"}, &out); err != nil || !bytes.Contains(out.Bytes(), []byte("-rate")) {
 		t.Errorf("%v, %s", err, &out)
+	}
+}
+
+// TestNoop asks the server without a model at the address that it prints, at any free port: two of them may be measured at a time.
+func TestNoop(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	for range 2 {
+		r, w := io.Pipe()
+		go func() {
+			err := run(ctx, []string{"noop", "127.0.0.1:0"}, w)
+			w.Close()
+			ended <- err
+		}()
+		line, err := bufio.NewReader(r).ReadString('\n')
+		if err != nil {
+			t.Fatal(err, <-ended)
+		}
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"-url", strings.TrimSpace(line), "-time", "20ms", "-rate", "500", "-workers", "1"}, &out); err != nil {
+			t.Fatal(err)
+		}
+		var got result
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Codes) != 1 || got.Codes["200"] == 0 {
+			t.Errorf("%s, %v", &out, err)
+		}
+	}
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
