@@ -11,7 +11,8 @@
 // A request has N rows. Its input x is [N, V], one column for each column of the
 // model's schema; the input observed, BOOL [N, V], says which cells count. A float
 // cell that is NaN is missing too. A query may take further inputs [N, ...] and may
-// make S rows of each row. Outputs are [N, ...], or [N, S, ...]. Log-likelihoods are
+// make S rows of each row. Outputs are [N, ...], or [N, S, ...]. A query about the model
+// itself takes no inputs, and its outputs are of one row. Log-likelihoods are
 // natural logs. Times are time.Duration in the API and seconds in metrics.
 //
 // # Errors
