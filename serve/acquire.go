@@ -3,23 +3,26 @@ package serve
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pce-engine/pce/serve/oip"
 )
 
 // acquire takes the version that a request asks for, and that of the model which a parameter of its query names. release gives both
-// back.
+// back. A failure is counted: as of the model that is asked where that one is there.
 func (c *call) acquire(req *oip.Request) error {
 	c.req = req
 	v, err := c.server.acquire(&c.job, req)
 	if err != nil {
+		c.server.count(err)
 		return err
 	}
-	param, name := v.named(req)
+	query, param, name := v.named(req)
 	if name == "" {
 		c.version = v
 		return nil
 	}
+	stats := v.stats
 	other, opening, err := c.server.models.take(name, "")
 	if opening != nil {
 		// It may need the memory of the model that is asked, which must not be held while it is opened.
@@ -31,6 +34,8 @@ func (c *call) acquire(req *oip.Request) error {
 		v.release()
 	}
 	if err != nil {
+		status, _ := statusOf(err)
+		stats.Request(query, status, 0, time.Since(c.job.seen), 0, 0)
 		return fmt.Errorf("parameters: %s: %w", param, err)
 	}
 	c.version, c.other, c.job.other = v, other, other
@@ -45,19 +50,19 @@ func (c *call) release() {
 	}
 }
 
-// named is the parameter of a request's query that names a model, and that name; both empty where there is none.
-func (v *version) named(req *oip.Request) (param, name string) {
+// named is the query of a request, its parameter that names a model, and that name; all empty where there is none.
+func (v *version) named(req *oip.Request) (query, param, name string) {
 	i, ok := v.query(text(req.Params["query"]))
 	if !ok {
-		return "", ""
+		return "", "", ""
 	}
 	for _, p := range v.queries[i].Params {
 		if p.Model {
 			name, _ = req.Params[p.Name].(string)
-			return p.Name, name
+			return v.queries[i].Name, p.Name, name
 		}
 	}
-	return "", ""
+	return "", "", ""
 }
 
 // together waits until another model is in memory, and takes it with the model that is asked. If the latter has left for it, both may

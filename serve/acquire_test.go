@@ -74,6 +74,15 @@ func TestOtherModel(t *testing.T) {
 				t.Errorf("with %v: %v, want %q", with, err, want)
 			}
 		}
+		counts := s.metrics.Text(nil)
+		for _, line := range []string{
+			`pce_inference_requests_total{model="a",query="pair",code="200"} 2`, `pce_inference_requests_total{model="a",query="pair",code="404"} 1`,
+			`pce_inference_requests_total{model="a",query="pair",code="400"} 2`, `pce_inference_requests_total{model="a",query="pair",code="413"} 1`,
+		} {
+			if !strings.Contains(counts, line+"\n") || strings.Contains(counts, `model="",`) {
+				t.Errorf("the metrics lack %s:\n%s", line, counts)
+			}
+		}
 		for _, late := range []bool{false, true} {
 			other := open("bbb")
 			var group sync.WaitGroup

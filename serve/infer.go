@@ -34,7 +34,6 @@ func (s *Server) infer(ctx context.Context, model string, body *requestBody, jso
 	}
 	call.job.ctx, call.job.end = ctx, call.job.seen.Add(timeout)
 	if err := call.acquire(req); err != nil {
-		s.count(err)
 		return nil, err
 	}
 	defer call.release()
