@@ -549,8 +549,9 @@ func TestCheckQueries(t *testing.T) {
 	good := Query{Name: "q", Outputs: []Output{{Name: "y"}}}
 	for name, list := range map[string][]Query{
 		"none": nil, "no name": {{Outputs: good.Outputs}}, "twice": {good, good}, "no outputs": {{Name: "q"}},
-		"repeat":       {{Name: "q", Outputs: good.Outputs, Repeat: "n"}},
-		"repeat float": {{Name: "q", Outputs: good.Outputs, Repeat: "n", Params: []Param{{Name: "n", Default: 1.0}}}},
+		"repeat":        {{Name: "q", Outputs: good.Outputs, Repeat: "n"}},
+		"repeat float":  {{Name: "q", Outputs: good.Outputs, Repeat: "n", Params: []Param{{Name: "n", Default: 1.0}}}},
+		"whole of rows": {{Name: "q", Outputs: good.Outputs, Whole: true, RowsOptional: true}},
 	} {
 		if checkQueries(list) == nil {
 			t.Error(name)
