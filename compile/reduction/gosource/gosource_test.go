@@ -177,6 +177,14 @@ array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 1 <= i < N, 0 <= j < N, i = 2*j } if z[j] == i;
 s[i]  = l[i] + 1 : { [i] : 0 <= i < N };
 `,
+	"gaps that a guard would fix": `param N : N >= 2; size N = 9; input int z[5] in [0,6); input float x[N];
+array float s[5]; output s;
+s[i] += x[j] : { [i,j,k] : 0 <= j < N, 0 <= i <= 5, 2*k = i } if z[i] == k;
+`,
+	"bounds that a guard would fix": `param N : N >= 2; size N = 9; input int z[4] in [0,3); input float x[4], y[N];
+array float s[N]; output s;
+s[j] += x[i]*y[j] : { [i,j,k] : 0 <= j < N, 0 <= i <= 4, i <= 3*k, 3*k <= i + 1 } if z[i] == k;
+`,
 	"no bucket": `param N, K : N >= 2, K >= 2; size N = 9, K = 4; input int z[N] in [0,N); input float x[N];
 array float l[N], s[N]; output s;
 l[i] += x[j]*s[i-1] : { [i,j] : 5 <= i < N, 0 <= j < 5 } if z[j+N-5] == i;

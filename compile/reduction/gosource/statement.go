@@ -221,6 +221,13 @@ func (e *emitter) tests(s *reduction.Statement) (out []test, fixed []string) {
 				given[d] = true
 			}
 		}
+		if again {
+			continue
+		}
+		if k := e.gap(s, chosen); k >= 0 {
+			delete(chosen, k)
+			again = true
+		}
 	}
 	for k, g := range s.Guards {
 		d, ok := chosen[k]
@@ -232,6 +239,34 @@ func (e *emitter) tests(s *reduction.Statement) (out []test, fixed []string) {
 		fixed = append(fixed, d)
 	}
 	return out, fixed
+}
+
+// gap returns a guard of those chosen to fix a dimension whose bounds leave out points of the loops over the others, as 2*k = i leaves
+// out the odd i, or -1. At such a point the guard's value may be an element outside of its array.
+func (e *emitter) gap(s *reduction.Statement, chosen map[int]string) int {
+	sets, err := e.pieces(s)
+	if err != nil || len(chosen) == 0 {
+		return -1 // an error comes where the loops are written
+	}
+	for _, set := range sets {
+		if set, err = set.Tighten(); err != nil {
+			return -1
+		}
+		for k := len(s.Guards) - 1; k >= 0; k-- { // in the order in which bounds of loops are found
+			d, ok := chosen[k]
+			if !ok {
+				continue
+			}
+			exact := false
+			if set, exact, err = set.Project(len(e.prog.Params) + slices.Index(s.Dims, d)); err != nil {
+				return -1
+			}
+			if !exact {
+				return k
+			}
+		}
+	}
+	return -1
 }
 
 // fixes returns the dimension that a guard gives an integer value that does not mention it, or "".
