@@ -2,6 +2,7 @@ package gosource
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/format"
 	"slices"
@@ -19,6 +20,14 @@ import (
 // it reads the inputs from DIR/NAME.txt, writes the outputs likewise, and prints the seconds that the
 // computation took.
 func Source(p *reduction.Program, pkg string) (string, error) {
+	text, err := source(p, pkg)
+	if errors.Is(err, polyhedron.ErrSize) || errors.Is(err, polyhedron.ErrOverflow) {
+		err = fmt.Errorf("%w: it is too large to be written as Go (%w); use fewer dimensions in a statement, or smaller coefficients", reduction.ErrProgram, err)
+	}
+	return text, err
+}
+
+func source(p *reduction.Program, pkg string) (string, error) {
 	deps, err := schedule.Dependences(p)
 	if err != nil {
 		return "", err

@@ -535,6 +535,21 @@ func TestNoOrder(t *testing.T) {
 	}
 }
 
+// TestTooLarge wants a program with too many vertices for an order to be at fault, with what to do.
+func TestTooLarge(t *testing.T) {
+	var dims, ranges []string
+	for d := range 13 {
+		name := fmt.Sprintf("d%d", d)
+		dims, ranges = append(dims, name), append(ranges, "0 <= "+name+" < N")
+	}
+	_, err := Source(parse(t, fmt.Sprintf(`param N : N >= 1; input float x[N]; array float a[N], s[N]; output s;
+a[i] += s[i-1] : { [i] : 1 <= i < N };
+s[d0] += a[d0]*x[d1] : { [%s] : %s };`, strings.Join(dims, ","), strings.Join(ranges, ", "))), "p")
+	if !errors.Is(err, reduction.ErrProgram) || !strings.Contains(fmt.Sprint(err), "use fewer dimensions in a statement") {
+		t.Errorf("%v; want what to do", err)
+	}
+}
+
 // identifier makes a name of a package.
 func identifier(name string) string { return strings.NewReplacer(" ", "_", ",", "").Replace(name) }
 
