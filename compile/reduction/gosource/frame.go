@@ -321,20 +321,19 @@ func run(list, data, out string) error {
 		}
 		var ints []int64
 		floats := []float64{}
-		for _, word := range strings.Fields(string(b)) {
+		for k, word := range strings.Fields(string(b)) {
+			n, x, kind := int64(0), 0.0, "float"
 			if integers {
-				n, err := strconv.ParseInt(word, 10, 64)
-				if err != nil {
-					return err
-				}
+				kind = "int"
+				n, err = strconv.ParseInt(word, 10, 64)
 				ints = append(ints, n)
-				continue
+			} else {
+				x, err = strconv.ParseFloat(word, 64)
+				floats = append(floats, x)
 			}
-			x, err := strconv.ParseFloat(word, 64)
-			if err != nil {
-				return err
+			if err != nil || math.IsNaN(x) {
+				return fmt.Errorf("value %d for %s is %q, want a number of type %s", k+1, name, word, kind)
 			}
-			floats = append(floats, x)
 		}
 		inputs[name] = floats
 		if integers {

@@ -58,8 +58,20 @@ s[] += D : { [i] : 0 <= i < N };
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	for folder, text := range map[string]string{"nan": "0 1\n0 nan\n0 3\n", "words": "0 1\n0 one\n0 3\n"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"z.txt": "0 1 1\n", "x.txt": text} {
+			if err := os.WriteFile(filepath.Join(dir, folder, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for _, c := range []struct{ args, want string }{
 		{"-p|D=1", ""},
+		{"-p|D=1|-data|nan", `value 4 for x is "nan", want a number of type float`},
+		{"-p|D=1|-data|words", `value 4 for x is "one", want a number of type float`},
 		{"-p|D=0, N = 3,K=2", ""},
 		{"-p|K=3", "parameter D has no size"},
 		{"-p|D", "-p D: want NAME=INTEGER of a parameter"},
