@@ -144,7 +144,13 @@ func (e *emitter) restart(names []string) {
 		a, op := e.prog.Array(name), e.operator(name)
 		switch none := identity(op); {
 		case op == reduction.Assign, op.Draws():
+			if e.partial[name] { // what a point of the pass before has written
+				e.line("clear(%s)", array(name))
+			}
 			e.lack(a)
+			if e.notes(name) {
+				e.line("clear(%s)", noted(name))
+			}
 		case op == reduction.LogSumExp:
 			e.line("clear(s_%s)", name)
 		case none == "0":

@@ -81,6 +81,8 @@ type emitter struct {
 	live     map[string]bool
 	partial  map[string]bool             // arrays of which some element may not be written
 	lacks    map[string]bool             // of floats: and such an element, which may be read, is NaN
+	whole    map[string]bool             // arrays of which outputs need all elements
+	looked   map[string]bool             // partial arrays that these read: each look is for an element that is there
 	times    []string                    // variables of the time loops that are open
 	fused    int                         // how many of these fuse has made
 	rows     map[string][]polyhedron.Row // of an array, for these

@@ -180,6 +180,9 @@ func (e *emitter) element(s *reduction.Statement, r *reduction.Read) string {
 		}
 		at = append(at, coordinate{expr: x, text: fmt.Sprintf("at(%s, %s, %s)", e.expression(s, x, reduction.Int), extent(r.Array, k), strconv.Quote(r.Array))})
 	}
+	if text := e.there(s, r.Array, at); text != "" {
+		return text
+	}
 	return e.slot(array(r.Array), r.Array, at, false)
 }
 

@@ -207,6 +207,14 @@ func complete(written []bool, array string) {
 	}
 }
 
+// there checks that a point has written an element that is read.
+func there(written []bool, k int64, array string) int64 {
+	if !written[k] {
+		panic(failure("an element of " + array + " is needed and no point writes it"))
+	}
+	return k
+}
+
 // at checks an index that depends on data.
 func at(i, n int64, array string) int64 {
 	if i < 0 || i >= n {

@@ -63,9 +63,8 @@ func (e *emitter) innermost(variable, low, high string, late map[string]bool, su
 	e.line("}")
 }
 
-// slot writes an element of an array, of which variable is the slice. With write it is one that is written.
-func (e *emitter) slot(variable, name string, at []coordinate, write bool) string {
-	var kept []coordinate // those that have memory
+// inMemory returns the indices of an element that have memory, in the order in which they are there.
+func (e *emitter) inMemory(name string, at []coordinate) (kept []coordinate) {
 	for _, k := range e.layout(name)[:len(at)] {
 		c := at[k]
 		if e.stored(e.prog.Array(name), k) {
@@ -73,7 +72,12 @@ func (e *emitter) slot(variable, name string, at []coordinate, write bool) strin
 			kept = append(kept, c)
 		}
 	}
-	at = kept
+	return kept
+}
+
+// slot writes an element of an array, of which variable is the slice. With write it is one that is written.
+func (e *emitter) slot(variable, name string, at []coordinate, write bool) string {
+	at = e.inMemory(name, at)
 	in := e.inner
 	if in == nil {
 		return fmt.Sprintf("%s[%s]", variable, e.offset(at))

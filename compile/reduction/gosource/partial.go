@@ -9,8 +9,9 @@ import (
 )
 
 // An array of = or of a draw is partial if it may have elements that no point writes, because no domain has them or a guard does not
-// hold. The interpreter refuses to give such an element. The emitted program computes also what no output needs, so it refuses only an
-// output that lacks an element, for which it notes what is written; elsewhere a float that lacks is NaN, or 0 where NaN could stop it.
+// hold. The interpreter refuses to give such an element. The emitted program computes also what no output needs, so it refuses an
+// output that lacks an element, and one that a point reads whose own element outputs are sure to need (reads.go); it notes what is
+// written for that. Elsewhere a float that lacks is NaN, or 0 where NaN could stop it.
 
 // partials finds the partial arrays among those that are computed, and those of them of which such an element may be read.
 func (e *emitter) partials() error {
@@ -32,7 +33,7 @@ func (e *emitter) partials() error {
 		}
 		e.lacks[a.Name] = e.lacks[a.Name] && !e.stops(a.Name)
 	}
-	return nil
+	return e.needs()
 }
 
 // stops reports whether NaN in an array may stop the program, also in an element that no output needs: the floor of a number, or a
@@ -131,7 +132,7 @@ func noted(name string) string { return "w_" + name }
 
 // notes reports whether an array has such a variable.
 func (e *emitter) notes(name string) bool {
-	return e.partial[name] && slices.Contains(e.prog.Outputs, name)
+	return e.partial[name] && (slices.Contains(e.prog.Outputs, name) || e.looked[name])
 }
 
 // lack writes NaN to all elements of an array of floats of which one that is not written may be read.

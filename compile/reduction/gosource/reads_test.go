@@ -1,0 +1,73 @@
+package gosource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/pce-engine/pce/compile/reduction"
+)
+
+// TestLackingReads wants elements that no point writes refused where an output needs them, also through arrays that it needs as a whole,
+// and numbers where it does not.
+func TestLackingReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go")
+	}
+	p := parse(t, `param C; input float x[3];
+array int d[3], e[3], n[3], l[3]; array float f[3], g[3], r[3], q[3], s[3], o[3], p[3]; output o, p;
+d[i] draw(x[i])= 1 : { [i,k] : 0 <= i < 3, 0 <= k < 3 } if C != 1;
+e[i] = 2 - i : { [i] : 0 <= i < 3 } if C != 2 and C != 8;
+f[i] = x[i] : { [i] : 0 <= i < 3 } if C != 3;
+g[i] = f[i] + 1 : { [i] : 0 <= i < 3 };
+r[i] = x[i] : { [i] : i = 0 };
+q[i] = r[i] + 1 : { [i] : 0 <= i < 3 };
+n[i] = 7 : { [i] : 0 <= i < 3 } if C != i + 4;
+l[i] += n[i] : { [i] : 0 <= i < 3 };
+s[i] += l[i] : { [i] : 0 <= i < 3 };
+s[i] += o[i-1] : { [i] : 1 <= i < 3 };
+o[i] += x[d[i]] + q[0] + s[i] : { [i] : 0 <= i < 3 };
+p[i] += select(C == 8, 1, x[e[i]]) : { [i] : 0 <= i < 3 };
+p[i] += g[2-i] : { [i] : 0 <= i < 3 };
+`)
+	source, err := Source(p, "lacking")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := []float64{0.25, 0.5, 0.75}
+	const lacks = "an element of %s is needed and no point writes it"
+	want := []string{"", "d", "e", "f", "n", "n", "n", "", ""}
+	var in bytes.Buffer
+	for c := range want {
+		if err := json.NewEncoder(&in).Encode(request{"lacking", map[string]int64{"C": int64(c)}, nil, map[string][]float64{"x": x}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := exec.Command(module(t, map[string]string{"lacking": source}))
+	program.Stdin = &in
+	out, err := program.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(out))
+	for c, name := range want {
+		var got map[string]string
+		if err := d.Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if name != "" {
+			name = strings.Replace(lacks, "%s", name, 1)
+		}
+		if got["error"] != name || name == "" && strings.Contains(got["o"]+got["p"], "NaN") {
+			t.Errorf("C=%d: %v; want the error %q", c, got, name)
+		}
+		_, err := reduction.Interpret(context.Background(), p, reduction.Options{
+			Sizes: map[string]int64{"C": int64(c)}, Inputs: map[string]*reduction.Tensor{"x": {Extents: []int64{3}, Floats: x}}})
+		if (err != nil) != (name != "") {
+			t.Errorf("C=%d: the interpreter says %v", c, err)
+		}
+	}
+}
