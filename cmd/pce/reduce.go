@@ -293,6 +293,9 @@ func (a *app) reduceRun(ctx context.Context, f *reduceFlags, path string) error 
 	if err != nil {
 		return err
 	}
+	if err := p.CheckSizes(sizes); err != nil { // one that is missing would be 0
+		return inProgram(path, err)
+	}
 	if err := a.spareInputs(ctx, f, path, p); err != nil {
 		return err
 	}

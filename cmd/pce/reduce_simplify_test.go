@@ -99,3 +99,21 @@ func TestReduceNoSizes(t *testing.T) {
 		}
 	}
 }
+// TestReduceMissingSize wants a size that is missing named, whatever is run and before inputs are read: it was 0 there.
+func TestReduceMissingSize(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"p.red": "param N;\ninput float x[N];\narray float y[N];\noutput y;\ny[i] = 2*x[i] : { [i] : 0 <= i < N };\n", "x.txt": "1 2 3\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, flags := range [][]string{nil, {"--data", "."}, {"--time"}, {"--check"}} {
+		code, out, stderr := do(t, "", append([]string{"reduce", "run", "p.red"}, flags...)...)
+		if want := "p.red:1:7: parameter N has no size"; code != exitData || out != "" || !strings.HasPrefix(stderr, want) {
+			t.Errorf("%v: exit code %d, %q, %q; want %q", flags, code, out, stderr, want)
+		}
+	}
+}
+
