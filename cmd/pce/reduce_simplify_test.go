@@ -29,6 +29,26 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
+// TestReduceRounding checks sums over windows of decimal fractions, from which terms are subtracted again, where some are 0: what rounding
+// leaves there is small beside the other elements.
+func TestReduceRounding(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"p.red": `param N, W : N >= W, W >= 1; size N = 1000, W = 100;
+input float x[N]; array float s[N]; output s;
+s[i] += x[j] : { [i,j] : 0 <= i < N-W, i <= j < i+W };
+`, "x.txt": "0.1 0.2 0.3 0.7 0.1 0 0 0 0 0 0 0\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, stderr := do(t, "", "reduce", "run", "p.red", "-p", "N=12,W=3", "--data", ".", "--check")
+	if code != exitOK || !strings.Contains(out, "check           equal but for") {
+		t.Errorf("exit code %d, %s%s", code, out, stderr)
+	}
+}
+
 // TestPlaces: a line is one of the file where the error begins with it, and else one of the program that the error names.
 func TestPlaces(t *testing.T) {
 	_, err := reduction.Parse("output y;\noutput y;")
@@ -86,19 +106,6 @@ s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
 	}
 }
 
-// TestReduceNoSizes: of a program without parameters no sizes are printed.
-func TestReduceNoSizes(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("p.red", []byte("input float x[3];\narray float y[3];\noutput y;\ny[i] = 2*x[i] : { [i] : 0 <= i < 3 };\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{"show", "simplify"} {
-		text := plain(t, "reduce", command, "p.red")
-		if !strings.Contains(text, "points ") || strings.Contains(text, " at") {
-			t.Errorf("%s prints %q", command, text)
-		}
-	}
-}
 // TestReduceMissingSize wants a size that is missing named, whatever is run and before inputs are read: it was 0 there.
 func TestReduceMissingSize(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -117,3 +124,16 @@ func TestReduceMissingSize(t *testing.T) {
 	}
 }
 
+// TestReduceNoSizes: of a program without parameters no sizes are printed.
+func TestReduceNoSizes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("p.red", []byte("input float x[3];\narray float y[3];\noutput y;\ny[i] = 2*x[i] : { [i] : 0 <= i < 3 };\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"show", "simplify"} {
+		text := plain(t, "reduce", command, "p.red")
+		if !strings.Contains(text, "points ") || strings.Contains(text, " at") {
+			t.Errorf("%s prints %q", command, text)
+		}
+	}
+}

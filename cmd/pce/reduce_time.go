@@ -66,7 +66,7 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 	if _, err := exec.LookPath("go"); err != nil {
 		return fmt.Errorf("--time compiles Go: %w; install Go", err)
 	}
-	q, _, err := simplify.Simplify(p.Sized(sizes))
+	q, report, err := simplify.Simplify(p.Sized(sizes))
 	if err != nil {
 		return inProgram(path, err)
 	}
@@ -100,7 +100,7 @@ func (a *app) reduceTime(ctx context.Context, f *reduceFlags, path string, p *re
 	if r.Seconds != nil {
 		r.Difference = new(float64)
 		for _, name := range p.Outputs {
-			d := outputs[0][name].Difference(outputs[1][name])
+			d := difference(outputs[0][name], outputs[1][name], report)
 			if *r.Difference = max(*r.Difference, d); !(d <= checkTolerance) {
 				return inProgram(path, differs(name, d, outputs[0][name]))
 			}

@@ -183,3 +183,24 @@ func (t *Tensor) Difference(o *Tensor) float64 {
 	}
 	return worst
 }
+
+// Rounding is Difference relative to the largest number of both tensors: what is left of a sum from which terms are subtracted again has
+// errors of their size.
+func (t *Tensor) Rounding(o *Tensor) float64 {
+	if d := t.Difference(o); d == 0 || math.IsInf(d, 1) {
+		return d
+	}
+	worst, largest := 0.0, 0.0
+	for k, x := range t.Floats {
+		y := o.Floats[k]
+		if d := math.Abs(x - y); d > worst { // not of two infinities, or two NaN
+			worst = d
+		}
+		for _, z := range []float64{x, y} {
+			if m := math.Abs(z); m > largest && !math.IsInf(m, 1) {
+				largest = m
+			}
+		}
+	}
+	return worst / largest
+}

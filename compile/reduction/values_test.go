@@ -69,6 +69,25 @@ func TestSynthesise(t *testing.T) {
 	}
 }
 
+// TestRounding takes differences relative to the largest number, and NaN and infinities as Difference does.
+func TestRounding(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	for _, c := range []struct {
+		x, y []float64
+		want float64
+	}{
+		{[]float64{8, 0, inf, nan}, []float64{8, 0x1p-50, inf, nan}, 0x1p-53},
+		{[]float64{1, 0, 3}, []float64{1, 0, 4}, 0.25},
+		{[]float64{1, 0}, []float64{1, 0}, 0},
+		{[]float64{1, 2}, []float64{1, inf}, inf},
+		{[]float64{1, nan}, []float64{1, 2}, inf},
+	} {
+		if got := floats(c.x...).Rounding(floats(c.y...)); got != c.want {
+			t.Errorf("%v and %v: %v, want %v", c.x, c.y, got, c.want)
+		}
+	}
+}
+
 func TestDifference(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
