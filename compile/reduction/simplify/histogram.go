@@ -119,7 +119,7 @@ func (w *worker) withBins(s *reduction.Statement, sets []*polyhedron.Set, picks 
 			part.Domain = w.chains(tight, s.Dims)
 		}
 		bins, rest, err := w.divideBins(&part, set, picks)
-		if err != nil {
+		if err != nil || bins == nil {
 			return nil, false, err
 		}
 		if ok, err := w.movable(bins); err != nil || !ok {
@@ -192,7 +192,8 @@ func (w *worker) picked(s *reduction.Statement, g int) *pick {
 	return nil
 }
 
-// divideBins makes both statements for guards of s, the value of each of which becomes a dimension of the bins.
+// divideBins makes both statements for guards of s, the value of each of which becomes a dimension of the bins. It returns nil where
+// elements between those of s, which no point writes, would read bins too: they may be outside of their arrays.
 func (w *worker) divideBins(s *reduction.Statement, set *polyhedron.Set, picks []*pick) (bins, rest *reduction.Statement, err error) {
 	c := *s
 	bins = &c
@@ -217,8 +218,8 @@ func (w *worker) divideBins(s *reduction.Statement, set *polyhedron.Set, picks [
 	if err != nil {
 		return nil, nil, err
 	}
-	elements, _, err := set.Image(index, len(w.prog.Params))
-	if err != nil {
+	elements, exact, err := set.Image(index, len(w.prog.Params))
+	if err != nil || !exact {
 		return nil, nil, err
 	}
 	rest = &reduction.Statement{Pos: s.Pos, Array: s.Array, Index: s.Index, Op: s.Op}

@@ -394,3 +394,20 @@ s[k] += t[k,h[i]] : { [k,i] : 0 <= k < K, 0 <= i < N } if h[i] < M;
 		t.Errorf("%v\n%v", err, q)
 	}
 }
+// TestGaps simplifies a sum with a guard into elements with gaps between them, every other one. N is odd, so that the last of them is N-1,
+// and N is outside of the array.
+func TestGaps(t *testing.T) {
+	p := parse(t, `param N, M : M >= 0, N = 2*M + 1; size N = 1001, M = 500;
+input int z[N] in [0,7), q[N] in [0,7); input float x[N]; array float s[N]; output s;
+s[k] += x[i] : { [k,m,i] : 0 <= k <= N, 2*m = k, 0 <= i < N, i <= k } if z[i] == q[k];`)
+	q, _, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m := range int64(4) {
+		if err := same(p, q, map[string]int64{"N": 2*m + 1, "M": m}, 1, 1e-12); err != nil {
+			t.Errorf("M=%d: %v\n%v", m, err, q)
+		}
+	}
+}
+
