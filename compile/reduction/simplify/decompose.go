@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"sort"
 
 	"github.com/pce-engine/pce/compile/reduction"
 	"github.com/pce-engine/pce/compile/reduction/polyhedron"
@@ -426,22 +427,40 @@ func (w *worker) extent(set *polyhedron.Set, v int) (high polyhedron.Row, ok boo
 const mostWidened = 8
 
 // widened returns an extent that is at least 0 wherever those of the program's arrays are: of points that are fewer than the elements of an
-// array by some, such as N-1, an extent of their own would refuse the size at which both are empty.
+// array by some, such as N-1, an extent of their own would refuse the sizes at which both are empty. Where no number is enough to add,
+// as for N-M, it is the extent of an array that is not below it.
 func (w *worker) widened(extent reduction.Affine) reduction.Affine {
 	sizes := w.context.Clone()
 	for _, a := range w.prog.Arrays {
 		for k := range a.Extents {
 			if r, err := w.prog.Row(&a.Extents[k], nil); err == nil {
-				sizes.Positive = append(sizes.Positive, r)
+				sizes.Positive, others = append(sizes.Positive, r), append(others, a.Extents[k])
 			}
 		}
 	}
-	wider := extent
-	for range mostWidened {
-		if r, err := w.prog.Row(&wider, nil); err == nil && sizes.Implies(r) {
-			return wider
+	enough := func(more int) bool {
+		r := slices.Clone(own)
+		r[len(r)-1] += int64(more)
+		return sizes.Implies(r)
+	}
+	if enough(0) {
+		return extent
+	}
+	if enough(mostWidened) {
+		extent.Constant += int64(sort.Search(mostWidened, enough))
+		return extent
+	}
+	for _, other := range others {
+		r, err := w.prog.Row(&other, nil)
+		if err != nil {
+			continue
 		}
-		wider.Constant++
+		for k, c := range own {
+			r[k] -= c
+		}
+		if sizes.Implies(r) {
+			return other
+		}
 	}
 	return extent
 }
@@ -453,7 +472,12 @@ func extentOf(r polyhedron.Row, v int) polyhedron.Row { return rest(r, v, 1, 1) 
 func removeRows(set *polyhedron.Set, v int) *polyhedron.Set {
 	c := set.Clone()
 	has := func(r polyhedron.Row) bool { return r[v] != 0 }
+	own, err := w.prog.Row(&extent, nil)
+	if err != nil {
+		return extent
+	}
 	c.Zero, c.Positive = slices.DeleteFunc(c.Zero, has), slices.DeleteFunc(c.Positive, has)
+	var others []reduction.Affine
 	return c
 }
 

@@ -233,7 +233,7 @@ func (w *worker) divideBins(s *reduction.Statement, set *polyhedron.Set, picks [
 	extents := slices.Clone(a.Extents)
 	for _, p := range picks {
 		read.Index = append(read.Index, p.value)
-		extents = append(extents, *p.high)
+		extents = append(extents, w.widened(*p.high))
 		if p.open { // then no point has that value
 			low, high := expression(&reduction.Affine{}, s.Pos), expression(p.high, s.Pos)
 			rest.Guards = append(rest.Guards, &reduction.Binary{Pos: s.Pos, Op: "<=", X: low, Y: p.value}, &reduction.Binary{Pos: s.Pos, Op: "<", X: p.value, Y: high})

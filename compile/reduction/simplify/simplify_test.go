@@ -206,6 +206,10 @@ l[i] = 2 : { [i] : 0 <= i < D };
 // TestSmallestSizes runs programs at sizes at which the arrays that steps add have no elements, where the original has none either.
 func TestSmallestSizes(t *testing.T) {
 	for _, source := range []string{
+		`param N, M : N >= 0, M >= 0; input float x[N], y[N]; array float a[N]; output a;
+a[i] += y[q] + x[i] : { [i,p,q] : 0 <= i < N-21, i < p < N, 0 <= q < N };`,
+		`param N, M : N >= 0, M >= 0; input float x[N], y[N]; array float a[N]; output a;
+a[i] += y[q] + x[i] : { [i,p,q] : 0 <= i < N-M, i < p < N, 0 <= q < N };`,
 		`param N : N >= 0; input float x[N], y[N]; array float a[N]; output a;
 a[i] += y[q] + x[i] : { [i,p,q] : 0 <= i < N, i < p < N, 0 <= q < N };`,
 		`param N; input float x[N+2], y[N]; array float a[N+2]; output a;
@@ -220,9 +224,31 @@ a[i] += y[q] + x[i] : { [i,p,q] : 0 <= i < N-1, i < p < N, 0 <= q < N };`,
 			t.Errorf("no steps, %v", r.Refused)
 		}
 		for n := range int64(4) {
-			if err := same(p, q, map[string]int64{"N": n}, 1, 0); err != nil {
+			sizes := map[string]int64{"N": n}
+			if len(p.Params) > 1 {
+				sizes["M"] = 2
+			}
+			if err := same(p, q, sizes, 1, 0); err != nil {
 				t.Errorf("N=%d: %v\n%v", n, err, q)
 			}
+		}
+	}
+}
+
+// TestSmallestBins runs a program with bins at sizes at which data has no values, and is empty.
+func TestSmallestBins(t *testing.T) {
+	p := parse(t, `param N, K : N >= 0, K >= 0; size N = 1000, K = 20; input int z[N] in [0,K-12), q[N] in [0,K-12); input float x[N]; array float s[N]; output s;
+s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i <= k } if z[i] == q[k];`)
+	q, r, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == Histogram }) {
+		t.Errorf("no bins: %v", r.Refused)
+	}
+	for _, sizes := range []map[string]int64{{"N": 0, "K": 0}, {"N": 0, "K": 12}, {"N": 1, "K": 13}, {"N": 9, "K": 15}} {
+		if err := same(p, q, sizes, 1, 0); err != nil {
+			t.Errorf("%v: %v\n%v", sizes, err, q)
 		}
 	}
 }
