@@ -191,8 +191,33 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	outerSet := without(removeRows(set, params+d), params+d)
 	rest.Domain = w.chains(outerSet, rest.Dims)
 	rest.Body = product(append(outer, read), s.Pos)
+	if len(first.Guards) > 0 && slices.ContainsFunc(outer, func(e reduction.Expr) bool { return !w.finite(s, e) }) {
+		zero := &reduction.Number{Pos: s.Pos, Integer: true}
+		rest.Guards = append(rest.Guards, &reduction.Binary{Pos: s.Pos, Op: "!=", X: read, Y: zero})
+	}
 	w.inner = &innerArray{read: read, extents: extents, kind: w.prog.TypeOf(s, product(inner, s.Pos))}
 	return first, rest
+}
+
+// finite reports whether an expression of s is of dimensions, written numbers, counts, and inputs of integers alone. Others, such as the
+// log of a probability, may be infinite at points that no guard lets through, where 0 times their value would be NaN, or be computed
+// from elements that are not there.
+func (w *worker) finite(s *reduction.Statement, e reduction.Expr) bool {
+	ok := true
+	reduction.Walk(e, func(e reduction.Expr) {
+		switch e := e.(type) {
+		case *reduction.Call:
+			ok = false
+		case *reduction.Binary:
+			ok = ok && e.Op != "/"
+		case *reduction.Name:
+			ok = ok && w.prog.TypeOf(s, e) == reduction.Int
+		case *reduction.Read:
+			a := w.prog.Array(e.Array)
+			ok = ok && a.Type == reduction.Int && (a.Input || w.first(a).Op == reduction.Add)
+		}
+	})
+	return ok
 }
 
 // innerArray is the array of a sum that divideAt has made, before it has a name.
@@ -424,13 +449,18 @@ func (w *worker) extent(set *polyhedron.Set, v int) (high polyhedron.Row, ok boo
 }
 
 // mostWidened bounds by how much an extent grows so that it is not below 0.
-const mostWidened = 8
+const mostWidened = 1 << 20
 
 // widened returns an extent that is at least 0 wherever those of the program's arrays are: of points that are fewer than the elements of an
 // array by some, such as N-1, an extent of their own would refuse the sizes at which both are empty. Where no number is enough to add,
 // as for N-M, it is the extent of an array that is not below it.
 func (w *worker) widened(extent reduction.Affine) reduction.Affine {
+	own, err := w.prog.Row(&extent, nil)
+	if err != nil {
+		return extent
+	}
 	sizes := w.context.Clone()
+	var others []reduction.Affine
 	for _, a := range w.prog.Arrays {
 		for k := range a.Extents {
 			if r, err := w.prog.Row(&a.Extents[k], nil); err == nil {
@@ -472,12 +502,7 @@ func extentOf(r polyhedron.Row, v int) polyhedron.Row { return rest(r, v, 1, 1) 
 func removeRows(set *polyhedron.Set, v int) *polyhedron.Set {
 	c := set.Clone()
 	has := func(r polyhedron.Row) bool { return r[v] != 0 }
-	own, err := w.prog.Row(&extent, nil)
-	if err != nil {
-		return extent
-	}
 	c.Zero, c.Positive = slices.DeleteFunc(c.Zero, has), slices.DeleteFunc(c.Positive, has)
-	var others []reduction.Affine
 	return c
 }
 

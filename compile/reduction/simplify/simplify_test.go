@@ -405,21 +405,6 @@ s[k] += x[i] : { [k,i] : 0 <= k < N, 0 <= i < k } if z[i] == q[k];
 	}
 }
 
-// TestGuardedFactors simplifies a sum whose guard keeps out data that would be an index outside of a factor.
-func TestGuardedFactors(t *testing.T) {
-	p := parse(t, `param N, K, M : N >= 2, K >= 2, M >= 1; size N = 1000, K = 50, M = 8;
-input int h[N] in [0,M+1); input float u[K,M]; array float t[K,M], s[K]; output s;
-t[k,m] = u[k,m]*u[k,m] : { [k,m] : 0 <= k < K, 0 <= m < M };
-s[k] += t[k,h[i]] : { [k,i] : 0 <= k < K, 0 <= i < N } if h[i] < M;
-`)
-	q, _, err := Simplify(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := same(p, q, map[string]int64{"N": 9, "K": 3, "M": 4}, 1, 1e-9); err != nil {
-		t.Errorf("%v\n%v", err, q)
-	}
-}
 // TestGaps simplifies a sum with a guard into elements with gaps between them, every other one. N is odd, so that the last of them is N-1,
 // and N is outside of the array.
 func TestGaps(t *testing.T) {
@@ -437,3 +422,53 @@ s[k] += x[i] : { [k,m,i] : 0 <= k <= N, 2*m = k, 0 <= i < N, i <= k } if z[i] ==
 	}
 }
 
+// TestGuardedFactors simplifies a sum whose guard keeps out data that would be an index outside of a factor.
+func TestGuardedFactors(t *testing.T) {
+	p := parse(t, `param N, K, M : N >= 2, K >= 2, M >= 1; size N = 1000, K = 50, M = 8;
+input int h[N] in [0,M+1); input float u[K,M]; array float t[K,M], s[K]; output s;
+t[k,m] = u[k,m]*u[k,m] : { [k,m] : 0 <= k < K, 0 <= m < M };
+s[k] += t[k,h[i]] : { [k,i] : 0 <= k < K, 0 <= i < N } if h[i] < M;
+`)
+	q, _, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := same(p, q, map[string]int64{"N": 9, "K": 3, "M": 4}, 1, 1e-9); err != nil {
+		t.Errorf("%v\n%v", err, q)
+	}
+}
+
+// TestKeptOut divides sums whose factors are infinite, or not there, at points that no guard lets through: the log of a probability of 0 that
+// no data has, and a draw from no points.
+func TestKeptOut(t *testing.T) {
+	const head = "param N, K, C : N >= 1, K >= 1, C >= 1; size N = 1000, K = 10, C = 5; input int z[N] in [0,K); input float w[C,K]; array float s[C]; output s;\n"
+	for _, source := range []string{
+		"s[c] += log(w[c,k]) : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k;",
+		"array float p[C,K]; p[c,k] = w[c,k]/2 : { [c,k] : 0 <= c < C, 0 <= k < K }; s[c] += log(p[c,z[i]]) : { [c,i] : 0 <= c < C, 0 <= i < N };",
+		"array int d[K]; d[k] draw(0.5)= 1 : { [k,j] : 0 <= k < K, 0 <= j < 9 } if k < 2; s[c] += d[k] : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k;",
+	} {
+		p := parse(t, head+source)
+		q, r, err := Simplify(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == Decompose }) {
+			t.Errorf("%s is not divided: %v", source, r.Refused)
+		}
+		var out [2]*reduction.Outcome
+		for k, program := range []*reduction.Program{p, q} {
+			out[k], err = reduction.Interpret(context.Background(), program, reduction.Options{
+				Sizes: map[string]int64{"N": 3, "K": 3, "C": 2},
+				Inputs: map[string]*reduction.Tensor{
+					"z": {Extents: []int64{3}, Ints: []int64{0, 1, 1}},
+					"w": {Extents: []int64{2, 3}, Floats: []float64{0.5, 0.5, 0, 0.25, 0.75, 0}},
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := out[0].Outputs["s"].Difference(out[1].Outputs["s"]); !(d <= 1e-12) {
+			t.Errorf("%s\ngives %v, simplified %v\n%v", source, out[0].Outputs["s"].Floats, out[1].Outputs["s"].Floats, q)
+		}
+	}
+}
