@@ -1,6 +1,7 @@
 package polyhedron
 
 import (
+	"cmp"
 	"math/big"
 	"math/bits"
 )
@@ -54,6 +55,18 @@ func floorDiv(x, y int64) int64 {
 // Eval returns the value of r at x, which has a number for each variable, and
 // whether it fits into 64 bits.
 func (r Row) Eval(x []int64) (int64, bool) { return partial(r, x, len(r)-1) }
+
+// sign is the sign of the value of r at x, also where the value does not fit into 64 bits.
+func (r Row) sign(x []int64) int {
+	if v, ok := r.Eval(x); ok {
+		return cmp.Compare(v, 0)
+	}
+	sum := big.NewInt(r[len(r)-1])
+	for i, c := range r[:len(r)-1] {
+		sum.Add(sum, new(big.Int).Mul(big.NewInt(c), big.NewInt(x[i])))
+	}
+	return sum.Sign()
+}
 
 // partial is the value of r at the first n variables, the others being 0, and
 // whether it and its negative fit into 64 bits.

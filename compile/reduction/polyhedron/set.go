@@ -28,16 +28,15 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
-// Contains reports whether x is in s. A sum that does not fit into 64 bits counts
-// as outside.
+// Contains reports whether x is in s.
 func (s *Set) Contains(x []int64) bool {
 	for _, r := range s.Zero {
-		if v, ok := r.Eval(x); !ok || v != 0 {
+		if r.sign(x) != 0 {
 			return false
 		}
 	}
 	for _, r := range s.Positive {
-		if v, ok := r.Eval(x); !ok || v < 0 {
+		if r.sign(x) < 0 {
 			return false
 		}
 	}

@@ -318,6 +318,30 @@ func TestUnbounded(t *testing.T) {
 
 func TestMaxRows(t *testing.T) {
 	s := &Set{Vars: 2}
+// TestLargePoints wants points in their set whose rows have values beyond 64 bits, and such a point outside of it.
+func TestLargePoints(t *testing.T) {
+	const large = 5e18
+	s := &Set{Vars: 2, Zero: []Row{{2, -1, -large}}, Positive: []Row{{3, -2, 0}}}
+	for _, c := range []struct {
+		x, y int64
+		in   bool
+	}{{large, large, true}, {4e18, 3e18, true}, {4e18, 4e18, false}, {-large, -large, false}} {
+		if s.Contains([]int64{c.x, c.y}) != c.in {
+			t.Errorf("%d, %d: want %v", c.x, c.y, c.in)
+		}
+	}
+	// 0 <= i < N, 0 <= j < 3N - 2M, j < N + M
+	s = &Set{Vars: 4, Positive: []Row{{0, 0, 1, 0, 0}, {1, 0, -1, 0, -1}, {0, 0, 0, 1, 0}, {3, -2, 0, -1, -1}, {1, 1, 0, -1, -1}}}
+	count, err := s.Count(2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := new(big.Int).Mul(big.NewInt(large), big.NewInt(large+1))
+	if got := count.Eval([]int64{large, 1}); got.Cmp(want) != 0 {
+		t.Errorf("%v points; want %v", got, want)
+	}
+}
+
 	for k := int64(1); k <= 70; k++ {
 		s.Positive = append(s.Positive, Row{1, k, k * k}, Row{-1, k * 3, k*k + 1})
 	}
