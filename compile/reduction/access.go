@@ -12,6 +12,7 @@ import (
 const (
 	sampleReach  = 12
 	sampleBudget = 200000
+	cornerBudget = 200
 )
 
 // checkAccess reports indices that leave their array and elements that two points
@@ -113,7 +114,7 @@ func offending(set *polyhedron.Set) []int64 {
 	if x, err := set.Sample(sampleReach, sampleBudget); err == nil && x != nil {
 		return x
 	}
-	return set.Corner() // of a set without points near 0
+	return set.Corner(cornerBudget) // of a set without points near 0
 }
 
 // where names the sizes and the point of x, which begins with the parameters.

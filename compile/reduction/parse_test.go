@@ -205,6 +205,8 @@ func TestRefusals(t *testing.T) {
 		{body("y[0] = 1 : { [i] : 0 <= i < N };"), "7:1: y[0] is written twice: by 7:1, at N = 2, K = 1, i = 0, and by 7:1 at [1]"},
 		{body("y[i] = 1 : { [i] : 0 <= i < N };\ny[N-1] = 2 : { [] : };"), "8:1: y[0] is written twice: by 7:1, at N = 1, K = 1, i = 0, and by 8:1 at []"},
 		{"array float y[100]; output y; y[i] = 1 : { [i] : 0 <= i <= 100 };", "1:31: index i of y is 100, want 0 to 99, at i = 100"},
+		{"input float x[100,40]; array float s[100]; output s; s[i] += x[i,j] : { [i,j] : 0 <= i < 100, 0 <= j, 3*j <= 2*i+1 };", "1:62: index j of x is 40, want 0 to 39, at i = 60, j = 40"},
+		{"array float y[400]; output y; y[3*i+2*j+60] = 1 : { [i,j] : 0 <= i < 50, 0 <= j < 60, 7*j = 5*i + 3 }; y[3*i] = 1 : { [i] : 61 < i < 90 };", "1:104: y[207] is written twice: by 1:31, at i = 33, j = 24, and by 1:104 at [69]"},
 		{"param N : N >= 50; array float y[N]; output y; y[i] = 1 : { [i] : 0 <= i <= N };", "1:48: index i of y is 50, want 0 to 49, at N = 50, i = 50"},
 		{"param N : N >= 50; input float x[N,N]; array float y[N]; output y; y[i] = x[i,i+1] : { [i] : 0 <= i < N };", "1:75: index i+1 of x is 50, want 0 to 49, at N = 50, i = 49"},
 		{"array float y[99]; output y; y[i] = 1 : { [i] : 0 <= i < 99 }; y[j+60] = 2 : { [j] : 0 <= j < 9 };",

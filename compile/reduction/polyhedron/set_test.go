@@ -187,6 +187,25 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestCorner looks for points of sets that are far from 0, of which most have corners that are not of integers.
+func TestCorner(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	for range howMany() / 10 {
+		s := randomSet(r, 1+r.IntN(3), 3)
+		away := make([]int64, s.Vars)
+		for v := range away {
+			away[v] = r.Int64N(1<<40) - 1<<39
+		}
+		far, err := s.Shift(away)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := far.Corner(1000); (x == nil) != (len(members(s)) == 0) || x != nil && !far.Contains(x) {
+			t.Fatalf("%v: point %v, of %v", far, x, members(s))
+		}
+	}
+}
+
 func TestCount(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	counted := 0
@@ -299,25 +318,6 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-func TestUnbounded(t *testing.T) {
-	for _, c := range []struct {
-		rows  []Row
-		above bool
-	}{{[]Row{{0, 1, 0}}, true}, {[]Row{{0, -1, 0}}, false}} {
-		s := &Set{Vars: 2, Positive: append(c.rows, Row{1, 0, 0}, Row{-1, 0, 5})}
-		_, err := NewScan(s, 0)
-		var u *UnboundedError
-		if !errors.As(err, &u) || !errors.Is(err, ErrUnbounded) || u.Var != 1 || u.Above != c.above {
-			t.Errorf("error %v (%+v), want variable 1, above %v", err, u, c.above)
-		}
-	}
-	if _, err := NewScan(&Set{Vars: 1, Positive: []Row{{1, 0}, {0, -1}}}, 0); err != nil {
-		t.Errorf("an empty set has no unbounded variables: %v", err)
-	}
-}
-
-func TestMaxRows(t *testing.T) {
-	s := &Set{Vars: 2}
 // TestLargePoints wants points in their set whose rows have values beyond 64 bits, and such a point outside of it.
 func TestLargePoints(t *testing.T) {
 	const large = 5e18
@@ -342,6 +342,25 @@ func TestLargePoints(t *testing.T) {
 	}
 }
 
+func TestUnbounded(t *testing.T) {
+	for _, c := range []struct {
+		rows  []Row
+		above bool
+	}{{[]Row{{0, 1, 0}}, true}, {[]Row{{0, -1, 0}}, false}} {
+		s := &Set{Vars: 2, Positive: append(c.rows, Row{1, 0, 0}, Row{-1, 0, 5})}
+		_, err := NewScan(s, 0)
+		var u *UnboundedError
+		if !errors.As(err, &u) || !errors.Is(err, ErrUnbounded) || u.Var != 1 || u.Above != c.above {
+			t.Errorf("error %v (%+v), want variable 1, above %v", err, u, c.above)
+		}
+	}
+	if _, err := NewScan(&Set{Vars: 1, Positive: []Row{{1, 0}, {0, -1}}}, 0); err != nil {
+		t.Errorf("an empty set has no unbounded variables: %v", err)
+	}
+}
+
+func TestMaxRows(t *testing.T) {
+	s := &Set{Vars: 2}
 	for k := int64(1); k <= 70; k++ {
 		s.Positive = append(s.Positive, Row{1, k, k * k}, Row{-1, k * 3, k*k + 1})
 	}
