@@ -65,17 +65,18 @@ func (e *emitter) header(pkg string) {
 			continue
 		}
 		e.line("elements(%s)", all)
-		e.line("left = take(left, %q, %s)", a.Name, strings.Join(size, ", "))
+		e.line("left = take(left, 8, %q, %s)", a.Name, strings.Join(size, ", "))
 		e.line("%s := make([]%s, %s)", array(a.Name), goType(a.Type), strings.Join(size, "*"))
 		e.lack(a)
 		if e.notes(a.Name) {
+			e.line("left = take(left, 1, %q, %s)", a.Name, strings.Join(size, ", "))
 			e.line("%s := make([]bool, %s)\n_ = %s", noted(a.Name), strings.Join(size, "*"), noted(a.Name))
 		}
 		if none := identity(e.operator(a.Name)); a.Fold != nil && none != "0" {
 			e.line("for k := range %s {\n%s[k] = %s\n}", array(a.Name), array(a.Name), none)
 		}
 		if e.operator(a.Name) == reduction.LogSumExp { // memory for the sums
-			e.line("left = take(left, %q, %s)", a.Name, strings.Join(size, ", "))
+			e.line("left = take(left, 8, %q, %s)", a.Name, strings.Join(size, ", "))
 			e.line("s_%s := make([]float64, %s)", a.Name, strings.Join(size, "*"))
 		}
 	}
@@ -165,13 +166,13 @@ func elements(array string, extents ...int64) int64 {
 // memory is the most bytes that the arrays may take, but for inputs.
 var memory int64 = math.MaxInt64
 
-// take returns the bytes that are left behind those of an array.
-func take(left int64, array string, extents ...int64) int64 {
+// take returns the bytes that are left behind those of an array, whose elements have that many each.
+func take(left, each int64, array string, extents ...int64) int64 {
 	n := elements(array, extents...)
-	if n > left/8 {
+	if n > left/each {
 		panic(failure(fmt.Sprintf("%s has %d elements in memory, for which %d bytes are left; choose smaller sizes, or raise the limit (--max-memory)", array, n, left)))
 	}
-	return left - 8*n
+	return left - each*n
 }
 
 // sized checks how many values an input has.

@@ -81,8 +81,8 @@ s[] += D : { [i] : 0 <= i < N };
 		{"-p|D=1,K=9", "K != 9 does not hold at these sizes"},
 		{"-p|D=4000000000000000000", "B has 4000000000000000000 elements in memory, for which 9223372036854775791 bytes are left; choose smaller sizes, or raise the limit (--max-memory)"},
 		{"-p|D=500000000000000000", "runtime error: makeslice: len out of range"},
-		{"-p|D=1|-max-memory|88", ""},
-		{"-p|D=1|-max-memory|79", "s has 1 elements in memory, for which 7 bytes are left; choose smaller sizes, or raise the limit (--max-memory)"},
+		{"-p|D=1|-max-memory|87", ""}, // 80 of arrays, 7 of what notes which elements of B, H and c are written
+		{"-p|D=1|-max-memory|86", "s has 1 elements in memory, for which 7 bytes are left; choose smaller sizes, or raise the limit (--max-memory)"},
 		{"-p|D=-1", "an extent of B is -1 at these sizes; want at least 0"},
 		{"-p|D=1,N=2", "3 values for z; want 2 at these sizes"},
 		{"-p|D=1,N=4", "3 values for z; want 4 at these sizes"},
