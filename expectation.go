@@ -163,7 +163,7 @@ func (e *Expectation) Margins(ctx context.Context, rows, out []float64) error {
 	if err := e.forest.Evaluate(ctx, forest.Margin, rows, out); err != nil {
 		return err
 	}
-	const most = 64 // rows whose boxes are held at once
+	const most = 64 // rows of which the circuit is asked together
 	for at := 0; at < len(rows)/width; at += most {
 		n := min(most, len(rows)/width-at)
 		if err := e.some(ctx, rows[at*width:(at+n)*width], out[at*f.Outputs:(at+n)*f.Outputs], at); err != nil {
@@ -174,17 +174,25 @@ func (e *Expectation) Margins(ctx context.Context, rows, out []float64) error {
 }
 
 // some replaces the scores of those rows, the first of which is row number first, of which the
-// forest looks at missing cells.
+// forest looks at missing cells. Boxes are held until the circuit was asked for them: those of a row without cells are as many as the
+// leaves of the forest, and may take tens of megabytes.
 func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) error {
 	f, width := e.forest.Forest(), len(e.columns)
 	waiting := make([]pending, len(rows)/width)
 	var asks []asked
 	most := rowsAtOnce(len(e.density.Schema().Columns)) // that the circuit is asked for
+	var spare boxes.Boxes                               // the memory of those that are answered
+	done := 0                                           // rows without a box that is asked for
 	flush := func() error {
 		if len(asks) == 0 {
 			return nil
 		}
 		err := e.ask(ctx, rows, asks, waiting, first)
+		for last := asks[len(asks)-1].row; done < last; done++ {
+			if b := &waiting[done].boxes; b.Start != nil {
+				spare, *b = *b, boxes.Boxes{}
+			}
+		}
 		asks = asks[:0]
 		return err
 	}
@@ -196,10 +204,12 @@ func (e *Expectation) some(ctx context.Context, rows, out []float64, first int) 
 	}
 	for r := range waiting {
 		p := &waiting[r]
+		p.boxes, spare = spare, boxes.Boxes{}
 		if err := e.finder.Find(rows[r*width:(r+1)*width], &p.boxes); err != nil {
 			return err
 		}
 		if !p.boxes.Looked {
+			spare, p.boxes = p.boxes, boxes.Boxes{}
 			continue
 		}
 		p.sum = make([]float64, f.Outputs)

@@ -1,9 +1,11 @@
 package pce_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -309,6 +311,78 @@ func TestExpectationNamesRows(t *testing.T) {
 		}
 		if !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%v: %v, want an error with %q", tc.cells, err, tc.says)
+		}
+	}
+}
+
+// heapWatch is a context that collects garbage and notes the largest heap whenever it is asked for its error, as for each of the
+// circuit's batches.
+type heapWatch struct {
+	context.Context
+	most *uint64
+}
+
+func (w heapWatch) Err() error {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	*w.most = max(*w.most, m.HeapAlloc)
+	return w.Context.Err()
+}
+
+// TestExpectationMemory wants the boxes of few rows to be held at a time: those of a row without cells are nearly as many as the forest
+// has leaves, of 512 outputs each here, so that a few rows fill what the circuit is asked at once.
+func TestExpectationMemory(t *testing.T) {
+	const vars, outputs, rows = 9, 512, 60
+	rng := rand.New(rand.NewPCG(5, 93))
+	f := bushy(rng, vars, 1, 9, func(int) float64 { return rng.NormFloat64() })
+	f.Outputs, f.Base, f.Link, f.Classes = outputs, make([]float64, outputs), forest.Identity, 0
+	g := &circuit.Graph{NumVars: vars}
+	p := reference.Params{}
+	for v := range vars {
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Gaussian{}})
+		p = append(p, []float64{0, 1})
+	}
+	all := circuit.Node{Kind: circuit.Product, Units: 1}
+	for v := range vars {
+		all.Children = append(all.Children, circuit.NodeID(v))
+	}
+	g.Nodes = append(g.Nodes, all, circuit.Node{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{circuit.NodeID(vars)}})
+	g.Root = circuit.NodeID(vars + 1)
+	density, err := pce.New(t.Context(), g, append(p, nil, []float64{1}).Read, pce.Options{Soft: true, Engines: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer density.Close()
+	m, err := pce.NewForest(f, pce.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e, err := pce.NewExpectation(m, density)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := slices.Repeat([]float64{math.NaN()}, rows*vars)
+	n, err := e.Boxes(missing[:vars])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var few, many uint64
+	out := make([]float64, rows*outputs)
+	if err := e.Margins(heapWatch{t.Context(), &few}, missing[:vars], out[:outputs]); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Margins(heapWatch{t.Context(), &many}, missing, out); err != nil {
+		t.Fatal(err)
+	}
+	row := 8 * outputs * uint64(n)
+	if few == 0 || row < 1<<19 || many > few+40*row {
+		t.Errorf("%d boxes of a row take %d bytes: the heap has %d with one row and %d with %d", n, row, few, many, rows)
+	}
+	for r := range rows {
+		if !slices.Equal(out[r*outputs:][:outputs], out[:outputs]) {
+			t.Fatalf("row %d has other scores than row 1, of the same cells", r+1)
 		}
 	}
 }
