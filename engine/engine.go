@@ -87,8 +87,9 @@ type Engine struct {
 
 	// Of Anemone; nil until they are first asked for.
 	averages, topDown kernels.Buffer
-	// posterior is the output of Posteriors, nil until it is first asked for.
+	// posterior is the output of Posteriors, nil until it is first asked for, and taken room for it on the host.
 	posterior kernels.Buffer
+	taken     []float32
 
 	logScales, limits []float64       // of variables; nil: zeros
 	schema            *dataset.Schema // nil: not told

@@ -60,7 +60,12 @@ func (e *Engine) posteriors(ctx context.Context, b *dataset.Batch, columns []int
 	if err := e.needPosterior(ctx, most*width); err != nil {
 		return err
 	}
-	p := &posteriors{offsets: offsets, units: units, out: make([]float32, min(most, b.Rows)*width)}
+	p := &posteriors{offsets: offsets, units: units, out: e.taken}
+	e.taken = nil // a call from take has room of its own
+	if n := min(most, b.Rows) * width; cap(p.out) < n {
+		p.out = make([]float32, n)
+	}
+	defer func() { e.taken = p.out[:0] }()
 	ll := make([]float64, e.rows)
 	for p.lo = 0; p.lo < b.Rows; p.lo += p.rows {
 		if err := ctx.Err(); err != nil {
