@@ -1,6 +1,9 @@
 package main
 
-import "runtime/debug"
+import (
+	"math"
+	"runtime/debug"
+)
 
 // How much the heap may grow, in percent of what is in use, before garbage is collected.
 const (
@@ -26,4 +29,17 @@ func headroom(percent int) (restore func()) {
 		return func() {}
 	}
 	return func() { debug.SetGCPercent(defaultGC) }
+}
+
+// leastBound is the least bound on the heap: where less memory is available, commands that need little would spend their time on
+// collections.
+const leastBound = 256 << 20
+
+// boundHeap has garbage collected more often before the process takes more memory than the machine has available, for which plans of
+// memory are accepted: the heap may grow to twice what is in use otherwise, as while queries are answered. A bound that the user of the
+// process has set, GOMEMLIMIT, stays.
+func boundHeap(total, available uint64) {
+	if total > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(max(leastBound, memoryBound(total, available)))
+	}
 }

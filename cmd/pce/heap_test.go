@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"runtime/debug"
 	"testing"
 )
@@ -33,6 +34,30 @@ func TestHeadroom(t *testing.T) {
 		}
 		if restore(); now() != own {
 			t.Errorf("a process with %d %% has %d afterwards", own, now())
+		}
+	}
+}
+
+// TestBoundHeap wants the heap bounded by the memory that is available, though not to less than a small command may need, and the bound
+// of GOMEMLIMIT kept.
+func TestBoundHeap(t *testing.T) {
+	was := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(was)
+	for _, c := range []struct {
+		own              int64 // bound before
+		total, available uint64
+		want             int64
+	}{
+		{math.MaxInt64, 8 << 30, 3 << 30, 3 << 30},
+		{math.MaxInt64, 8 << 30, 1 << 20, leastBound},
+		{math.MaxInt64, 8 << 30, 0, leastBound},
+		{math.MaxInt64, 0, 0, math.MaxInt64}, // not known
+		{1 << 30, 8 << 30, 3 << 30, 1 << 30},
+	} {
+		debug.SetMemoryLimit(c.own)
+		boundHeap(c.total, c.available)
+		if got := debug.SetMemoryLimit(-1); got != c.want {
+			t.Errorf("of %d bytes %d are available, and the heap was bounded by %d: now by %d, want %d", c.total, c.available, c.own, got, c.want)
 		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 
 func main() {
 	invocation = findInvocation()
+	boundHeap(memory())
 	os.Exit(Run(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
