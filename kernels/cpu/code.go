@@ -52,7 +52,7 @@ func CompileCode(m *simt.Module, kernels string, idle int) (*Code, error) {
 
 // PlanCode returns about what a call of the code that CompileCode makes takes in memory, and what the code itself does. Machine code
 // is not made for it, so that both are rather too much: its calls keep what registers have no room for, of up to 64 rows, where the
-// interpreter has 256 rows of each value and each constant.
+// interpreter has up to 256 rows of each value and each constant.
 func PlanCode(m *simt.Module, kernels string) (call, program int64, err error) {
 	run, err := simt.Compile(m, 1)
 	if err != nil {

@@ -202,7 +202,7 @@ func TestPlanCode(t *testing.T) {
 			if err != nil || call < code.Bytes() || program != run.ProgramBytes() {
 				t.Errorf("%s, %s: planned were %d bytes of a call and %d of the program, %v; a call takes %d", c.name, path, call, program, err, code.Bytes())
 			}
-			if native := code.Path() != "interpreter"; native != (call < run.Bytes()/2) || !native && call != run.Bytes() {
+			if native := code.Path() != "interpreter"; native != (call < run.Bytes()) || !native && call != run.Bytes() {
 				t.Errorf("%s, %s: planned were %d bytes of a call by %s, of the interpreter %d", c.name, path, call, code.Path(), run.Bytes())
 			}
 			code.Free()

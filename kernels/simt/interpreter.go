@@ -9,12 +9,20 @@ import (
 // that their values stay in a cache, and enough that finding the instruction costs little.
 const blockRows = 256
 
+// A module of very many values and constants, which no cache holds anyhow, has blocks of fewer rows: as many as keep them within
+// mostFrame, and leastRows at least.
+const (
+	mostFrame = 16 << 20
+	leastRows = 16
+)
+
 // Interpreter runs a module. It is safe for concurrent use.
 type Interpreter struct {
 	m         *Module
 	steps     []step
 	constants []constant
 	slots     [numTypes]int
+	rows      int   // of a block
 	tables    []any // slices of the tables' elements
 	frames    chan *frame
 }
@@ -32,6 +40,8 @@ func Compile(m *Module, idle int) (*Interpreter, error) {
 	}
 	p := &Interpreter{m: m, frames: make(chan *frame, max(idle, 1))}
 	p.steps, p.constants, p.slots = lower(m)
+	for p.rows = blockRows; p.rows > leastRows && p.Bytes() > mostFrame; p.rows /= 2 {
+	}
 	for _, t := range m.Tables {
 		p.tables = append(p.tables, elements(t))
 	}
@@ -69,7 +79,7 @@ func (p *Interpreter) Module() *Module { return p.m }
 func (p *Interpreter) Bytes() int64 {
 	n := 0
 	for t, slots := range p.slots {
-		n += slots * max(1, Type(t).Bits()/8) * blockRows
+		n += slots * max(1, Type(t).Bits()/8) * p.rows
 	}
 	return int64(n)
 }
@@ -107,11 +117,11 @@ func (p *Interpreter) Run(ctx context.Context, lo, hi int, in, out []any) error 
 		f = p.newFrame()
 	}
 	f.in, f.out = in, out
-	for ; lo < hi; lo += blockRows {
+	for ; lo < hi; lo += p.rows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		f.lo, f.n, f.mask = lo, min(blockRows, hi-lo), nil
+		f.lo, f.n, f.mask = lo, min(p.rows, hi-lo), nil
 		f.run(p.steps)
 	}
 	f.in, f.out = nil, nil
@@ -184,9 +194,9 @@ type frame struct {
 func (p *Interpreter) newFrame() *frame {
 	f := &frame{
 		p:   p,
-		f32: lanes[float32](p.slots[F32]), f64: lanes[float64](p.slots[F64]),
-		i32: lanes[int32](p.slots[I32]), i64: lanes[int64](p.slots[I64]),
-		u8: lanes[uint8](p.slots[U8]), u16: lanes[uint16](p.slots[U16]), pred: lanes[bool](p.slots[Pred]),
+		f32: lanes[float32](p.slots[F32], p.rows), f64: lanes[float64](p.slots[F64], p.rows),
+		i32: lanes[int32](p.slots[I32], p.rows), i64: lanes[int64](p.slots[I64], p.rows),
+		u8: lanes[uint8](p.slots[U8], p.rows), u16: lanes[uint16](p.slots[U16], p.rows), pred: lanes[bool](p.slots[Pred], p.rows),
 	}
 	for _, c := range p.constants {
 		switch c.of {
@@ -209,11 +219,11 @@ func (p *Interpreter) newFrame() *frame {
 	return f
 }
 
-func lanes[T any](slots int) [][]T {
-	all := make([]T, slots*blockRows)
+func lanes[T any](slots, rows int) [][]T {
+	all := make([]T, slots*rows)
 	s := make([][]T, slots)
 	for i := range s {
-		s[i] = all[i*blockRows : (i+1)*blockRows : (i+1)*blockRows]
+		s[i] = all[i*rows : (i+1)*rows : (i+1)*rows]
 	}
 	return s
 }

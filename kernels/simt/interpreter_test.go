@@ -445,3 +445,38 @@ func BenchmarkInterpreter(b *testing.B) {
 		})
 	}
 }
+
+// TestLargeFrames wants a module of very many constants to take blocks of fewer rows: at 256 of each its frame would have 82 MB.
+func TestLargeFrames(t *testing.T) {
+	const terms, rows = 40_000, 300
+	b := simt.NewBuilder("large")
+	in, out := b.Input("x", simt.F64, simt.Columns, 1), b.Output("y", simt.F64, simt.Columns, 1)
+	x, sum := b.Load(in, 0), b.Float(simt.F64, 0)
+	for k := range terms {
+		sum = b.Add(sum, b.Mul(x, b.Float(simt.F64, float64(k+1))))
+	}
+	b.Store(out, 0, sum)
+	m, err := b.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := simt.Compile(m, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := run.Bytes(); bytes > 16<<20 || bytes < 4<<20 {
+		t.Errorf("a frame has %d bytes", bytes)
+	}
+	cells, sums := make([]float64, rows), make([]float64, rows)
+	for r := range cells {
+		cells[r] = float64(r)
+	}
+	if err := run.Run(t.Context(), 0, rows, []any{cells}, []any{sums}); err != nil {
+		t.Fatal(err)
+	}
+	for r, y := range sums {
+		if want := float64(r) * terms * (terms + 1) / 2; y != want {
+			t.Fatalf("row %d is %v, want %v", r, y, want)
+		}
+	}
+}
