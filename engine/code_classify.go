@@ -59,7 +59,11 @@ func (c *Code) classesOf(ctx context.Context, variable int) (*loadedCode, error)
 	if err != nil {
 		return nil, err
 	}
-	l, err := loadModel(ctx, c.dev, m, c.cell, c.rows, c.schema)
+	roots := 1
+	if len(m.Module.Outputs) > 0 { // loadModel wants one
+		roots = max(1, m.Module.Outputs[0].Width)
+	}
+	l, err := loadModel(ctx, c.dev, m, c.cell, deviceRows(c.rows, roots), c.schema)
 	if err != nil {
 		return nil, err
 	}

@@ -89,21 +89,50 @@ func leastShare(n int) int {
 // take the next.
 const perThread = 4
 
-// rootCells is how many results a thread of the CPU has at a time: a launch of many roots takes fewer rows, since plans count the
-// results of one root, and tens of thousands of categories would take gigabytes.
+// rootCells is how many results a thread of the CPU has at a time: a launch of many roots takes fewer rows, since those of tens of
+// thousands of categories would take gigabytes.
 const rootCells = 1 << 18
 
-// mostRows is how many rows a launch of a model on the CPU takes.
-func (c *Code) mostRows(l *loadedCode) int {
-	return min(c.rows, max(group, rootCells/l.roots/group*group))
+// deviceCells is rootCells of a device with memory of its own, which takes many rows to be busy.
+const deviceCells = 1 << 21
+
+// hostRows is how many rows a launch of a model with that many roots takes on the CPU, of those that one root has.
+func hostRows(rows, roots int) int { return min(rows, max(group, rootCells/roots/group*group)) }
+
+// deviceRows is hostRows of a device with memory of its own: one of the sizes of its launches.
+func deviceRows(rows, roots int) int {
+	sizes := launchSizes(rows)
+	most := sizes[0]
+	for _, n := range sizes {
+		if n*roots <= deviceCells {
+			most = n
+		}
+	}
+	return most
+}
+
+// ClassBytes plans what the results of a model with that many roots, as Classify has one, take beside the rows of launches that RowBytes
+// plans.
+func ClassBytes(rows, roots, threads int) int64 {
+	const host = 8 + 8 // as the code gives them, and by rows
+	if threads > 0 {
+		return host * int64(threads) * int64(hostRows(rows, roots)) * int64(roots)
+	}
+	rows = deviceRows(rows, roots)
+	bytes := host * int64(rows)
+	for _, n := range launchSizes(rows) {
+		bytes += 8 * int64(n)
+	}
+	return bytes * int64(roots)
 }
 
 // launches calls use for launches of rows at to at + n, of n rows in all, by a model, with a room for each. On the CPU they run on as
 // many threads as the device has; the error is that of the first launch that has one.
 func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) error) error {
 	if len(c.sizes) > 0 {
-		for at := 0; at < rows; at += c.rows {
-			n := min(c.rows, rows-at)
+		most := deviceRows(c.rows, l.roots)
+		for at := 0; at < rows; at += most {
+			n := min(most, rows-at)
 			c.rooms[0].fit(n, c.sizes, len(c.schema.Columns))
 			if err := use(c.rooms[0], at, n); err != nil {
 				return err
@@ -111,7 +140,7 @@ func (c *Code) launches(l *loadedCode, rows int, use func(r *room, at, n int) er
 		}
 		return nil
 	}
-	most := c.mostRows(l)
+	most := hostRows(c.rows, l.roots)
 	share := parallel.Shares{Threads: len(c.rooms), Least: min(leastShare(l.pace.Rows(fewTime)), most), Most: most, Step: group, Pace: &l.pace}
 	return share.Do(rows, func(thread, at, n int) error {
 		if c.rooms[thread] == nil {

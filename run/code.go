@@ -368,19 +368,34 @@ func (b *Blueprint) codeMemory(l Load) (MemoryPlan, error) {
 	if err != nil {
 		return MemoryPlan{}, err
 	}
-	c := b.codeModel()
+	c, roots, threads := b.codeModel(), b.mostClasses(), 0
 	m := MemoryPlan{Rows: l.Rows, Data: l.Tables + tableBytes(b.Train)}
 	for p := b.Code; p != nil; p = p.Exact {
 		work, err := at.PlanCode(p.Module, l.device())
 		if err != nil {
 			return MemoryPlan{}, err
 		}
-		m.Values = c.RowBytes(l.Rows, work.Threads)
+		threads = work.Threads
+		m.Values = c.RowBytes(l.Rows, threads)
 		m.Scratch += work.Scratch
 		m.Program += work.Program
+	}
+	if l.Queries && roots > 0 {
+		m.Scratch += engine.ClassBytes(l.Rows, roots, threads)
 	}
 	const perNode = 400
 	m.Program += perNode * int64(len(b.Graph.Nodes))
 	m.add()
 	return m, nil
+}
+
+// mostClasses is the most categories of a column by which code classifies, 0 where tensors do.
+func (b *Blueprint) mostClasses() (most int) {
+	breaks := hasBreaks(b.Graph)
+	for v := range b.Schema.Columns {
+		if c := &b.Schema.Columns[v]; c.Kind == dataset.Discrete && (b.tensor == nil || breaks && c.Categories <= codeClasses) {
+			most = max(most, c.Categories)
+		}
+	}
+	return most
 }

@@ -225,6 +225,28 @@ func TestMemoryOfCode(t *testing.T) {
 	}
 }
 
+// TestMemoryOfClasses wants the plan of a circuit as code to have the results of a launch for all classes of the column that has most.
+func TestMemoryOfClasses(t *testing.T) {
+	const codes, rows = 1000, 64
+	b := longHMMOf(t, 20, circuit.Categorical{Categories: codes})
+	b.how.Path = PathCode
+	if err := b.compile(compile.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	scratch := func(name string, queries bool) int64 {
+		m, err := b.Memory(Load{Options: Options{Device: name, Threads: 2, Rows: rows}, Queries: queries})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Scratch
+	}
+	for name, want := range map[string]int64{"cpu": 2 * 16 * rows * codes, "emulator": (16 + 8) * rows * codes} {
+		if got := scratch(name, true) - scratch(name, false); got != want {
+			t.Errorf("%s: %d bytes for %d classes of %d rows, want %d", name, got, codes, rows, want)
+		}
+	}
+}
+
 // TestMemoryBesideCode wants the engine beside code, where launches of a card have many rows, to take what these leave of MaxMemory.
 func TestMemoryBesideCode(t *testing.T) {
 	g := flat(50, 5000)
