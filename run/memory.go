@@ -63,6 +63,10 @@ func (m *MemoryPlan) add() {
 	m.Total = live + m.Runtime
 }
 
+// Beside is what that many engines of the plan take in a process that has a runtime already, as one that serves many models: it counts
+// in none of them.
+func (m MemoryPlan) Beside(engines int) int64 { return int64(engines) * (m.Total - runtimeBytes) }
+
 // memoryPlans are those of runners that were planned already: a device lowers the whole program for one, and each is asked
 // for two or three times while a model is opened.
 type memoryPlans struct {

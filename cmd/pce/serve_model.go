@@ -54,11 +54,14 @@ func (l *modelLoader) Plan(ctx context.Context, path string) (int64, error) {
 	}
 	defer b.Close()
 	m, err := b.Memory(run.QueryLoad(l.run))
-	bytes := m.Total * int64(l.run.Engines)
+	if err != nil {
+		return 0, err
+	}
+	bytes := m.Beside(l.run.Engines)
 	if bytes >= largeModel {
 		l.large.Store(path, true)
 	}
-	return bytes, err
+	return bytes, nil
 }
 
 // Open opens a model file for the server, which has planned its memory before. A circuit

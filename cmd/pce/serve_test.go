@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pce-engine/pce/run"
 )
 
 // serving starts the command serve and returns where it answers. stop ends it as
@@ -193,10 +195,32 @@ func codeOf(t *testing.T, url, label string) float64 {
 	return 0
 }
 
+// TestServedMemory wants a small model to count with what it takes: what the process takes counts for none, and was that of 60 small
+// models in a gigabyte.
+func TestServedMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rain.txt")
+	if err := os.WriteFile(path, []byte("circuit 1\nrain = input x0 bernoulli 0.3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var plans [2]int64
+	for i := range plans {
+		l := &modelLoader{run: run.Options{Device: "cpu", Threads: 1, Engines: i + 1}, notes: io.Discard}
+		bytes, err := l.Plan(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans[i] = bytes
+	}
+	if plans[0] < 1<<14 || plans[0] > 1<<20 || plans[1] != 2*plans[0] {
+		t.Errorf("one engine of a circuit of one leaf takes %d bytes, two take %d", plans[0], plans[1])
+	}
+}
+
 // TestServeRefuses tries command lines and models that cannot be served.
 func TestServeRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for name, text := range map[string]string{"bad.safetensors": "no model", "empty": "", "secret": "s\n", "rain.txt": "circuit 1\nrain = input x0 bernoulli 0.3\n"} {
+	for name, text := range map[string]string{"bad.safetensors": "no model", "empty": "", "secret": "s\n", "rain.txt": "circuit 1\nrain = input x0 bernoulli 0.3\n",
+		"wide.txt": "circuit 1\nwide = input x0 categorical categories=4000" + strings.Repeat(" 0.00025", 4000) + "\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +245,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--model", "a=x", "--tls-cert", "empty"}, exitUsage, "--tls-cert"},
 		{[]string{"--model", "a=x", "--max-body", "0"}, exitUsage, "--max-body 0"},
 		{[]string{"--model", "a=x", "--max-memory", "-1"}, exitUsage, "--max-memory -1"},
-		{[]string{"--model", "a=rain.txt", "--max-memory", "1"}, exitMachine, "MiB, models may take 1; raise the limit"},
+		{[]string{"--model", "a=wide.txt", "--max-memory", "1"}, exitMachine, "MiB, models may take 1; raise the limit"},
 		{[]string{"--model", "a=x", "--max-memory", "9223372036854775807"}, exitUsage, "want 0 to 1099511627776 MiB"},
 		{[]string{"--model", "a=x", "--profile", "none"}, exitUsage, "--profile is for --schedule"},
 		{[]string{"--model", "a=rain.txt", "--schedule", "preset:padded"}, exitUsage, "every --model is a circuit"},
