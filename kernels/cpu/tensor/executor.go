@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"runtime"
 	"sync/atomic"
 
 	"github.com/pce-engine/pce/kernels/cpu"
@@ -196,9 +197,13 @@ func planned(m layers.Module, d *cpu.Device) *executor {
 	if hasSingles(x.prog) {
 		x.singles = newSingles(x)
 	}
-	x.schedules(d.Threads())
+	x.schedules(min(d.Threads(), mostThreads()))
 	return x
 }
+
+// mostThreads bounds the threads of a program: those past the processors only wait for each other, thousands for seconds at every task,
+// and each has memory of its own.
+func mostThreads() int { return max(64, 4*runtime.GOMAXPROCS(0)) }
 
 // value returns row r of a vector that keeps values.
 func (x *executor) value(v int32, r int) []float32 {

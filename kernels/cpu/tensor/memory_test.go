@@ -63,6 +63,30 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestMostThreads wants threads past those that can run to have no memory, in what is planned as in what is allocated.
+func TestMostThreads(t *testing.T) {
+	g, err := structures.HMM(structures.HMMOptions{Length: 6, Latents: 16, Leaf: func(int) circuit.Leaf { return circuit.Categorical{Categories: 5} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := compile.Compile(g, compile.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := layers.Module{Program: r.Program, Rows: 77, Train: true}
+	scratch := func(threads int) (plan, made Memory) {
+		o := cpu.Options{Threads: threads, Set: widest()}
+		if plan, err = Plan(m, o); err != nil {
+			t.Fatal(err)
+		}
+		return plan, allocated(newExecutor(m, opened(t, o)))
+	}
+	some, _ := scratch(mostThreads())
+	if plan, made := scratch(4096); plan != some || made != some || some.Scratch == 0 {
+		t.Errorf("4096 threads have %+v, planned %+v; want those of %d, %+v", made, plan, mostThreads(), some)
+	}
+}
+
 // allocated counts the bytes of an executor's workspace, buffers that several
 // workers share once.
 func allocated(x *executor) Memory {
