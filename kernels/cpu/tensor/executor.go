@@ -68,7 +68,8 @@ type executor struct {
 	countedAt            int
 	countedLo, countedHi int
 
-	singles *singles // nil where vectors have more units than one
+	singles   *singles // nil where vectors have more units than one
+	lateBytes int64    // of the tasks' memory, where that came after the program was loaded
 
 	call call
 }

@@ -137,10 +137,10 @@ func (x *executor) sizes() sizes {
 
 // memory counts the bytes of a workspace.
 func (z sizes) memory(x *executor) Memory {
-	m := Memory{
-		Values:  4 * int64(z.values+z.own+z.exps+z.shifts),
-		Flows:   4 * int64(z.flows+z.norms+z.came),
-		Scratch: 4 * int64(z.taken+z.exps+len(x.prog.Vectors)+2*z.peaks), // the second and third for rows in log space
+	m := Memory{Flows: 4 * int64(z.flows+z.norms+z.came), Scratch: 8 * int64(z.peaks)}
+	if !x.late() {
+		tasks := z.tasks(x)
+		m.Values, m.Scratch = tasks.Values, m.Scratch+tasks.Scratch
 	}
 	m.Flows += 4 * int64(x.keptLen)
 	if x.train {
@@ -160,16 +160,34 @@ func (z sizes) memory(x *executor) Memory {
 	return m
 }
 
-// workspace allocates values, flows and scratch.
-func (x *executor) workspace() {
-	z := x.sizes()
+// tasks counts the bytes of what makeTasks allocates, in which the tasks have the values of all rows side by side.
+func (z sizes) tasks(x *executor) Memory {
+	return Memory{
+		Values:  4 * int64(z.values+z.own+z.exps+z.shifts),
+		Scratch: 4 * int64(z.taken+z.exps+len(x.prog.Vectors)), // the second and third for rows in log space
+	}
+}
+
+// late reports whether the tasks have no memory before they are asked for: where singles train, which takes a few rows at a time, that
+// would be several times all else, for samples alone.
+func (x *executor) late() bool { return x.singles != nil && x.train && !x.queries }
+
+func (x *executor) makeTasks(z sizes) {
 	x.values = cpu.Aligned[float32](z.values)
 	x.ownExps = cpu.Aligned[float32](z.own)
 	x.exps = make([]int32, z.exps)
 	x.shifts = make([]int32, z.shifts)
 	x.taken = make([]int32, z.taken)
-	x.peaks.table, x.peaks.exps = cpu.Aligned[float32](z.peaks), cpu.Aligned[float32](z.peaks)
 	x.logs.init(len(x.prog.Vectors), x.rowsMax)
+}
+
+// workspace allocates values, flows and scratch.
+func (x *executor) workspace() {
+	z := x.sizes()
+	if !x.late() {
+		x.makeTasks(z)
+	}
+	x.peaks.table, x.peaks.exps = cpu.Aligned[float32](z.peaks), cpu.Aligned[float32](z.peaks)
 	x.flows = cpu.Aligned[float32](z.flows)
 	x.norms = cpu.Aligned[float32](z.norms)
 	x.came = make([]float32, z.came)

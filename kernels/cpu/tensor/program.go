@@ -21,7 +21,7 @@ func (p *program) Free() {
 	if p.exec == nil {
 		return
 	}
-	p.exec.dev.Count(-p.bytes)
+	p.exec.dev.Count(-p.bytes - p.exec.lateBytes)
 	p.exec = nil
 }
 

@@ -350,7 +350,16 @@ func (x *executor) moveTable(in *layers.Input, counts []float32, norm float32) {
 
 // needValues makes the tasks evaluate the rows that singles have evaluated.
 func (x *executor) needValues() {
-	if x.singles != nil && x.singles.stale {
+	if x.singles == nil {
+		return
+	}
+	if x.exps == nil { // see late
+		z := x.sizes()
+		x.makeTasks(z)
+		x.lateBytes = z.tasks(x).total()
+		x.dev.Count(x.lateBytes)
+	}
+	if x.singles.stale {
 		x.singles.stale = false
 		x.up(make([]float64, x.call.rows))
 	}

@@ -7,9 +7,13 @@ import (
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
+	"github.com/pce-engine/pce/kernels/cpu"
+	cputensor "github.com/pce-engine/pce/kernels/cpu/tensor"
 	"github.com/pce-engine/pce/kernels/kerneltest"
 	"github.com/pce-engine/pce/kernels/tensor"
+	"github.com/pce-engine/pce/layers"
 )
 
 // wideSum is a sum of n products, equally likely, of a leaf of their own and a leaf that all
@@ -81,5 +85,52 @@ func TestWideSums(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLateTasks wants a program that trains single units to have no memory for the values of all rows side by side, several times all else,
+// before draws need it: these are those of a program that has had it from the beginning, and what came late is given back.
+func TestLateTasks(t *testing.T) {
+	g, p := wideSum(400)
+	rows := make([][]float64, 512)
+	for r := range rows {
+		rows[r] = []float64{math.NaN(), math.NaN()}
+	}
+	var drawn [2]*dataset.Batch
+	var plans [2]cputensor.Memory
+	for i, queries := range []bool{false, true} {
+		dev, err := cputensor.Open(cpu.Options{Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		m := kerneltest.Build(t, dev, g, p, compile.DefaultOptions(), engine.Options{Rows: len(rows), Train: true, Queries: queries})
+		if plans[i], err = cputensor.Plan(layers.Module{Program: m.Result.Program, Rows: len(rows), Train: true, Queries: queries}, cpu.Options{Threads: 2}); err != nil {
+			t.Fatal(err)
+		}
+		before := dev.InUse()
+		drawn[i] = reference.Batch(reference.Schema(g), rows)
+		if err := m.Engine.Sample(t.Context(), drawn[i], 3, 0); err != nil {
+			t.Fatal(err)
+		}
+		if more := dev.InUse() - before; (more > 0) == queries {
+			t.Errorf("queries %v: draws take %d bytes more", queries, more)
+		}
+		if err := m.Engine.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := dev.InUse(); n != 0 {
+			t.Errorf("queries %v: %d bytes are in use after Close", queries, n)
+		}
+	}
+	if late := plans[0]; late.Values != 0 || 4*late.Scratch > plans[1].Values+plans[1].Scratch {
+		t.Errorf("a program that trains has %+v, one that answers queries, too, %+v", late, plans[1])
+	}
+	for v := range drawn[0].Columns {
+		for r := range rows {
+			if a, b := drawn[0].Columns[v].Codes.At(r), drawn[1].Columns[v].Codes.At(r); a != b {
+				t.Fatalf("row %d, column %d: %d is drawn, want %d", r, v, a, b)
+			}
+		}
 	}
 }
