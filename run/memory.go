@@ -36,7 +36,8 @@ type MemoryPlan struct {
 
 // Memory plans what the circuit takes when it is run as l says, in bytes, before anything is
 // allocated. The parts are those of the device's own plan, plus what the engine, the table and
-// the Go runtime take. A circuit of code has those of the engine, too, that other queries may need.
+// the Go runtime take. Rows whose values float32 does not hold side by side, of which the cells decide, take more on the CPU, which keeps
+// them in log space. A circuit of code has those of the engine, too, that other queries may need.
 // It fails where l names no device of this machine.
 func (b *Blueprint) Memory(l Load) (MemoryPlan, error) {
 	m, err := b.runnerMemory(l)

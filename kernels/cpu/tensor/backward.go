@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/kernels"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
@@ -94,9 +95,10 @@ func (x *executor) ratios(t *task, r, n int) {
 				x.flowIn(t.vec)[r+i] = x.rootFlow(r + i)
 			}
 			row := x.value(t.vec, r+i)
-			if e := x.logs.get(t.vec, r+i); e != nil {
-				e.flow = make([]float32, t.units)
-				e.flow[0] = x.rootFlow(r + i)
+			if e, in := x.logs.get(t.vec, r+i); in {
+				if e != nil {
+					e.flow = append(e.flow[:0], x.rootFlow(r+i)) // the root has one unit
+				}
 				clear(row)
 				continue
 			}
@@ -122,8 +124,11 @@ func (x *executor) keepLogFlows(vec int32, width, r, n int, f []float32, fRow in
 		return
 	}
 	for i := range n {
-		if e := x.logs.get(vec, r+i); e != nil {
+		e, in := x.logs.get(vec, r+i)
+		if e != nil {
 			e.flow = append(e.flow[:0], f[i*fRow:i*fRow+width]...)
+		}
+		if in {
 			clear(x.value(vec, r+i))
 		}
 	}
@@ -226,8 +231,8 @@ func (x *executor) gradient(w *worker, t *task, r, n int, e, grad []float32, fre
 		return
 	}
 	for row := r; row < r+n; row++ {
-		entry := x.logs.get(t.vec, row)
-		if entry == nil {
+		entry, _ := x.logs.get(t.vec, row)
+		if entry == nil { // no flow goes through a row of zeros
 			continue
 		}
 		for k := from; k < to; k++ {
@@ -271,17 +276,23 @@ func (x *executor) exactFlows(w *worker, t *task, r, n int) {
 		return
 	}
 	for row := r; row < r+n; row++ {
-		entry := x.logs.get(t.vec, row)
-		if entry == nil {
+		entry, in := x.logs.get(t.vec, row)
+		if !in {
 			continue
 		}
-		sum := make([]float64, t.cols)
+		fp := w.fp[row*t.cols : (row+1)*t.cols]
+		if entry == nil {
+			clear(fp)
+			continue
+		}
+		w.linearE = slices.Grow(w.linearE[:0], t.cols)[:t.cols]
+		sum := w.linearE
+		clear(sum)
 		x.eachWeight(t, 0, t.units, func(i, j int, theta float64) {
 			if f := entry.flow[i]; f > 0 {
 				sum[j] += float64(f) * math.Exp(math.Log(theta)+entry.operands[j]-entry.log[i])
 			}
 		})
-		fp := w.fp[row*t.cols : (row+1)*t.cols]
 		for j, s := range sum {
 			fp[j] = float32(s)
 		}

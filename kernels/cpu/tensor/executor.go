@@ -133,13 +133,15 @@ type worker struct {
 	product     micro.ProductArgs
 	update      micro.UpdateArgs
 	logE, logS  []float64
-	sums        []float64 // of sample
-	pairs       pairBuffers
-	half        halfBuffers
-	mix         mixBuffers
-	function    functionBuffers
-	unit        []float64 // parameters of a unit
-	single      singleWorker
+
+	linearE, linearS []float64 // of rows in log space: operands over the largest, and what is added up
+	sums             []float64 // of sample
+	pairs            pairBuffers
+	half             halfBuffers
+	mix              mixBuffers
+	function         functionBuffers
+	unit             []float64 // parameters of a unit
+	single           singleWorker
 }
 
 // flowKind is what the products of the flows are made of.

@@ -18,14 +18,17 @@ import (
 type logStore struct {
 	rowsMax int
 	counts  []atomic.Int32 // by vector: rows in log space
-	index   []int32        // [vector][rowsMax]: place in entries plus 1, or 0
+	index   []int32        // [vector][rowsMax]: place in the vector's entries plus 1, allZero, or 0
 	mu      sync.Mutex     // guards entries
-	entries []*logEntry
+	entries [][]*logEntry  // by vector; those past its rows in log space are of earlier calls, and used once more
 }
+
+// allZero is the index of a row without a unit above 0. It keeps nothing: circuits that exclude most of their parts in every row have
+// one for nearly every row and vector.
+const allZero = -1
 
 // logEntry is one row of one vector.
 type logEntry struct {
-	vec, row int32
 	log      []float64 // natural logs of the units
 	operands []float64 // natural logs of a sum's operands
 	flow     []float32 // flows of the units, in the backward pass
@@ -35,38 +38,64 @@ func (s *logStore) init(vectors, rowsMax int) {
 	s.rowsMax = rowsMax
 	s.counts = make([]atomic.Int32, vectors)
 	s.index = make([]int32, vectors*rowsMax)
+	s.entries = make([][]*logEntry, vectors)
 }
 
 func (s *logStore) reset() {
-	for _, e := range s.entries {
-		s.index[int(e.vec)*s.rowsMax+int(e.row)] = 0
-		s.counts[e.vec].Store(0)
+	for v := range s.counts {
+		if s.counts[v].Load() == 0 {
+			continue
+		}
+		clear(s.index[v*s.rowsMax : (v+1)*s.rowsMax])
+		s.entries[v] = s.entries[v][:0]
+		s.counts[v].Store(0)
 	}
-	s.entries = s.entries[:0]
 }
 
 // put keeps copies of the logs of a row and, for a sum, of its operands.
 func (s *logStore) put(vec int32, row int, logs, operands []float64) {
-	e := &logEntry{vec: vec, row: int32(row), log: slices.Clone(logs), operands: slices.Clone(operands)}
-	s.mu.Lock()
-	s.entries = append(s.entries, e)
-	s.index[int(vec)*s.rowsMax+row] = int32(len(s.entries))
-	s.mu.Unlock()
+	at := int(vec)*s.rowsMax + row
+	if math.IsInf(slices.Max(logs), -1) {
+		s.index[at] = allZero
+	} else {
+		e, n := s.entry(vec)
+		e.log, e.operands = append(e.log[:0], logs...), append(e.operands[:0], operands...)
+		s.index[at] = n
+	}
 	s.counts[vec].Add(1)
 }
 
-// get returns the entry of a row, or nil.
-func (s *logStore) get(vec int32, row int) *logEntry {
-	if s.counts[vec].Load() == 0 {
-		return nil
-	}
-	i := s.index[int(vec)*s.rowsMax+row]
-	if i == 0 {
-		return nil
-	}
+// entry returns one more entry of a vector, and the number of its entries.
+func (s *logStore) entry(vec int32) (*logEntry, int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.entries[i-1]
+	list := s.entries[vec]
+	n := len(list)
+	if n < cap(list) {
+		list = list[:n+1]
+	} else {
+		list = append(list, nil)
+	}
+	if list[n] == nil {
+		list[n] = &logEntry{}
+	}
+	s.entries[vec] = list
+	return list[n], int32(n + 1)
+}
+
+// get reports whether a row is in log space, and returns its entry, nil where all of its units are 0.
+func (s *logStore) get(vec int32, row int) (e *logEntry, in bool) {
+	if s.counts[vec].Load() == 0 {
+		return nil, false
+	}
+	switch i := s.index[int(vec)*s.rowsMax+row]; i {
+	case 0, allZero:
+		return nil, i == allZero
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.entries[vec][i-1], true
+	}
 }
 
 // any reports whether a vector that a task reads has rows in log space.
@@ -121,8 +150,10 @@ func (x *executor) logValue(v int32, row, unit int) float64 {
 		}
 		return held(x.logDensity(in, row, unit, x.unitParams(in, unit, nil)))
 	}
-	if e := x.logs.get(v, row); e != nil {
+	if e, in := x.logs.get(v, row); e != nil {
 		return e.log[unit]
+	} else if in {
+		return math.Inf(-1)
 	}
 	if vec.Kind == layers.StoredVector { // its mantissas may have vanished next to the row's largest
 		sum := 0.0
@@ -206,19 +237,45 @@ func (x *executor) recheck(w *worker, t *task, r, n int) {
 		}
 		limit := float32(t.cols) * trust * exp2neg(low)
 		bad := (zero || rounded) && !inLog
-		for _, o := range x.value(t.vec, row)[:t.units] {
-			if !(o >= limit) {
-				bad = true
-				break
-			}
+		if !bad && trusted(x.value(t.vec, row)[:t.units], limit) {
+			continue
 		}
-		if bad {
-			x.logOperands(w, t, row)
-			x.logSum(w, t)
-			x.logs.put(t.vec, row, w.logS, w.logE)
-			x.recomputed.Add(1)
+		x.logOperands(w, t, row)
+		if !bad && x.zerosAlone(w, t, row, limit) {
+			continue
+		}
+		x.logSum(w, t)
+		x.logs.put(t.vec, row, w.logS, w.logE)
+		x.recomputed.Add(1)
+	}
+}
+
+// trusted reports whether all outputs of a row are at least limit.
+func trusted(outputs []float32, limit float32) bool {
+	for _, o := range outputs {
+		if !(o >= limit) {
+			return false
 		}
 	}
+	return true
+}
+
+// zerosAlone reports whether the outputs of a row below limit are exact, as in a chain that excludes states: they are 0, and w.logE, the
+// logs of the operands, has nothing that they weigh. The row has one output of limit or more, which its exponent is about.
+func (x *executor) zerosAlone(w *worker, t *task, row int, limit float32) bool {
+	some := false
+	for u, o := range x.value(t.vec, row)[:t.units] {
+		if o >= limit {
+			some = true
+			continue
+		}
+		exact := o == 0
+		x.eachWeight(t, u, u+1, func(_, j int, _ float64) { exact = exact && math.IsInf(w.logE[j], -1) })
+		if !exact {
+			return false
+		}
+	}
+	return some
 }
 
 // leastWide is the shift below which a wide product is not taken as it is. Kernels add the
@@ -257,8 +314,9 @@ func (x *executor) logSum(w *worker, t *task) {
 		})
 		return
 	}
-	sum := make([]float64, t.width)
-	lin := make([]float64, t.cols)
+	w.linearS, w.linearE = slices.Grow(w.linearS[:0], t.width)[:t.width], slices.Grow(w.linearE[:0], t.cols)[:t.cols]
+	sum, lin := w.linearS, w.linearE
+	clear(sum)
 	for j, l := range w.logE {
 		lin[j] = math.Exp(l - top)
 	}

@@ -132,7 +132,7 @@ func (k *walker) sum(w *worker, t *task, r, n int, taken []int32) {
 	for i := range n {
 		row := r + i
 		o := operands{values: formed[i*t.cols:][:t.cols]}
-		if entry := k.logs.get(t.vec, row); entry != nil {
+		if entry, _ := k.logs.get(t.vec, row); entry != nil {
 			o.logs = entry.operands
 		}
 		col := k.choose(w, t, row, int(taken[row]-1), o)
