@@ -489,7 +489,15 @@ func (r *Run) reduce() {
 	for id, shards := range held {
 		rd.step.By[id] = runsOf(shards)
 	}
-	rd.reduce = &reduceOrder{Version: r.version, Task: rd.task, Rule: rd.rule, Held: rd.step.By}
+	rule := *rd.rule
+	if rule.Anemone != nil {
+		a := *rule.Anemone
+		for _, res := range rd.results {
+			a.Impossible += res.Impossible
+		}
+		rule.Anemone = &a
+	}
+	rd.reduce = &reduceOrder{Version: r.version, Task: rd.task, Rule: &rule, Held: rd.step.By}
 	rd.step.Term, rd.counted = r.term, maps.Clone(rd.results)
 	r.phase, rd.moving = reducing, time.Now()
 	if len(r.members) == 1 {

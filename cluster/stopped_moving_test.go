@@ -35,8 +35,8 @@ func TestStoppedInStep(t *testing.T) {
 			}
 			ref.SetState(tr.first())
 			move := func(step int) {
-				ref.Flows(cluster.Step{Schedule: tr.schedule(), At: dataset.Cursor{Epoch: step}}, dataset.Shards(tr.rows, tr.shardRows))
-				ref.Apply(tr.rule(step))
+				res := ref.Flows(cluster.Step{Schedule: tr.schedule(), At: dataset.Cursor{Epoch: step}}, dataset.Shards(tr.rows, tr.shardRows))
+				ref.Apply(tr.moves(step, res))
 			}
 			if _, err := f.Step(ctx, tr.rule(0)); err != nil {
 				t.Fatal(err)

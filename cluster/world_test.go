@@ -254,6 +254,18 @@ func (tr *training) schedule() dataset.Schedule {
 
 func (tr *training) rule(step int) tensor.Rule {
 	r := tensor.Rule{Step: 1 / float64(step+1), Pseudocount: 0.5}
+	if step%2 == 1 {
+		r.Anemone = &tensor.Anemone{Momentum: 0.5}
+	}
+	return r
+}
+
+// moves is the rule of a step with what came of its rows, as the workers get it.
+func (tr *training) moves(step int, res em.StepResult) tensor.Rule {
+	r := tr.rule(step)
+	if a := r.Anemone; a != nil {
+		a.Rows, a.Impossible = res.Rows, res.Impossible
+	}
 	return r
 }
 
@@ -312,7 +324,7 @@ func (tr *training) truth() (state []float32, lls []em.StepResult, evals []evalu
 	for step := range tr.steps {
 		at := cluster.Step{Schedule: tr.schedule(), At: dataset.Cursor{Epoch: step}}
 		lls = append(lls, ref.Flows(at, dataset.Shards(tr.rows, tr.shardRows)))
-		ref.Apply(tr.rule(step))
+		ref.Apply(tr.moves(step, lls[step]))
 		total, lowest := 0.0, em.RowLL{}
 		for _, span := range dataset.Shards(valid.Rows(), em.EvalRows) {
 			one := ref.LogLikelihood("valid", span)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
@@ -71,6 +73,46 @@ func TestAnemoneTrajectory(t *testing.T) {
 				compareParams(t, m, got, p, 1e-4)
 			})
 		}
+	}
+}
+
+// TestAnemoneImpossible trains on rows of which some are impossible under the model, and wants the parameters of a run without
+// these: averages are over the rows that have counts.
+func TestAnemoneImpossible(t *testing.T) {
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Categorical{Categories: 3}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	rng := rand.New(rand.NewPCG(3, 3))
+	var possible, all [][]float64
+	for i := range 300 {
+		row := []float64{float64(rng.IntN(2)), rng.NormFloat64()}
+		possible, all = append(possible, row), append(all, row)
+		if i%100 < 50 { // more in some steps than in others
+			all = append(all, []float64{2, rng.NormFloat64()})
+		}
+	}
+	start := func(rows [][]float64) *model {
+		m := newModel(t, g, rows)
+		copy(m.start[0], []float64{0.5, 0.5, 0, 0.4, 0.6, 0})
+		return m
+	}
+	o := em.Options{Phases: []em.Phase{{
+		Rule: em.Anemone, Epochs: 3, BatchRows: 512, Momentum: 0.5, Pseudocount: 1e-6, StepSize: em.Schedule{{em.Constant, 1, 0.4, 0.4}},
+	}}, ShardRows: 128}
+	_, want := start(possible).run(t, cpu.Options{}, o)
+	_, got := start(all).run(t, cpu.Options{}, o)
+	for i, w := range want {
+		if !(math.Abs(float64(got[i]-w)) <= 1e-5) {
+			t.Errorf("parameter %d is %v, without impossible rows %v", i, got[i], w)
+		}
+	}
+	// None is possible at first, and later steps have what there is.
+	o.Phases[0].BatchRows, o.ShardRows = 1, 1
+	if _, got = start([][]float64{{2, 0}, {2, 1}, {0, 1}}).run(t, cpu.Options{}, o); slices.ContainsFunc(got, func(x float32) bool { return x != x }) {
+		t.Errorf("parameters %v after steps without a possible row", got)
 	}
 }
 

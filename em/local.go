@@ -113,7 +113,7 @@ func (l *Local) Step(ctx context.Context, rule tensor.Rule) (StepResult, error) 
 	}
 	if rule.Anemone != nil {
 		a := *rule.Anemone
-		a.Rows, rule.Anemone = res.Rows, &a
+		a.Rows, a.Impossible, rule.Anemone = res.Rows, res.Impossible, &a
 	}
 	if err := l.eng.Apply(moving, rule); err != nil {
 		return res, err

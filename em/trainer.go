@@ -231,7 +231,9 @@ func (t *Trainer) step(ctx context.Context, rule tensor.Rule, steps int) error {
 	seconds := exact(time.Since(begin).Seconds())
 	st.Averages = 0
 	if rule.Anemone != nil {
-		st.Averages = exact(rule.Anemone.Next())
+		a := *rule.Anemone
+		a.Rows, a.Impossible = res.Rows, res.Impossible
+		st.Averages = exact(a.Next())
 	}
 	st.At.Step++
 	st.Steps++

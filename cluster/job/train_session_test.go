@@ -68,7 +68,7 @@ func (p *pair) Step(ctx context.Context, rule tensor.Rule) (res em.StepResult, e
 	}
 	if rule.Anemone != nil {
 		a := *rule.Anemone
-		a.Rows, rule.Anemone = res.Rows, &a
+		a.Rows, a.Impossible, rule.Anemone = res.Rows, res.Impossible, &a
 	}
 	l := p.sessions[0].Layout()
 	var flows [2][]int64

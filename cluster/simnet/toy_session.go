@@ -60,7 +60,7 @@ func (m *toyModel) query(request []byte) []byte {
 func (m *toyModel) apply(rule tensor.Rule, lo, hi int) {
 	h := digest(4, math.Float64bits(rule.Step), math.Float64bits(rule.Pseudocount))
 	if a := rule.Anemone; a != nil {
-		h = digest(h, math.Float64bits(a.Momentum), math.Float64bits(a.Weight), uint64(a.Rows))
+		h = digest(h, math.Float64bits(a.Momentum), math.Float64bits(a.Weight), uint64(a.Rows), uint64(a.Impossible))
 	}
 	for _, o := range m.layout.Owners[lo:hi] {
 		all := h

@@ -16,14 +16,32 @@ type Rule struct {
 //	G = (Step/Rows)·F + (1-Step)·V·θ
 //	θ ← (G + Pseudocount/n) / (ΣG + Pseudocount)
 //
-// with n the number of its parameters.
+// with n the number of its parameters. Impossible rows have no flows, and count
+// neither as rows nor in the weight.
 type Anemone struct {
 	Momentum float64 // share of the averages that stays, below 1
 	// Weight is the sum of the shares that flows have in the averages so far; 0
 	// starts them afresh.
-	Weight float64
-	Rows   int // of the flows
+	Weight     float64
+	Rows       int // of the flows
+	Impossible int // of Rows
 }
 
-// Next returns the weight of the averages after the update.
-func (a *Anemone) Next() float64 { return a.Momentum*a.Weight + (1 - a.Momentum) }
+// Next returns the weight of the averages after the update: as if each step had Rows rows, of which the flows are of those that are
+// possible.
+func (a *Anemone) Next() float64 {
+	share := 1.0
+	if a.Impossible > 0 {
+		share = float64(a.Rows-a.Impossible) / float64(a.Rows)
+	}
+	return a.Momentum*a.Weight + (1-a.Momentum)*share
+}
+
+// Scale returns what the averages after an update by step are multiplied by, 0 where no row so far was possible.
+func (a *Anemone) Scale(step float64) float64 {
+	next := a.Next()
+	if !(next > 0) {
+		return 0
+	}
+	return step / (float64(a.Rows) * next)
+}

@@ -23,9 +23,9 @@ func (x *executor) anemone(a *tensor.UpdateArgs) error {
 		return err
 	}
 	m := a.Rule.Anemone
-	if !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
-		return fmt.Errorf("%w: cpu: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
-			kernels.ErrDevice, m.Rows, m.Momentum, m.Weight)
+	if !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 || m.Impossible < 0 || m.Impossible > m.Rows {
+		return fmt.Errorf("%w: cpu: Anemone over %d rows, %d of them impossible, with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
+			kernels.ErrDevice, m.Rows, m.Impossible, m.Momentum, m.Weight)
 	}
 	r := &x.call.rule
 	r.visits, r.averages = visits, averages
@@ -34,7 +34,7 @@ func (x *executor) anemone(a *tensor.UpdateArgs) error {
 	if m.Weight == 0 {
 		r.keep = 0
 	}
-	r.scale = r.step / (float64(m.Rows) * m.Next())
+	r.scale = m.Scale(r.step)
 	return nil
 }
 

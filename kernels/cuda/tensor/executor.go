@@ -277,9 +277,9 @@ func (x *executor) update(a *contract.UpdateArgs) error {
 	if a.Rule.Anemone == nil {
 		return x.run(fmt.Sprintf("update %d-%d", lo, hi), 1, &a.Rule, c, phase{phaseUpdate, cuda.Span{}, x.schedule.Part(x.schedule.Update, lo, hi)})
 	}
-	if m := a.Rule.Anemone; !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 {
-		return fmt.Errorf("%w: %s: Anemone over %d rows with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
-			kernels.ErrDevice, x.name, m.Rows, m.Momentum, m.Weight)
+	if m := a.Rule.Anemone; !(m.Momentum >= 0 && float32(m.Momentum) < 1 && m.Weight >= 0) || m.Rows < 1 || m.Impossible < 0 || m.Impossible > m.Rows {
+		return fmt.Errorf("%w: %s: Anemone over %d rows, %d of them impossible, with momentum %v, weight %v; want rows, a momentum of 0 to below 1 and a weight of 0 or more",
+			kernels.ErrDevice, x.name, m.Rows, m.Impossible, m.Momentum, m.Weight)
 	}
 	if err := x.use(c, tensor.ArgVisits, a.Visits, kernels.Float32, x.prog.VisitLen()); err != nil {
 		return err

@@ -175,7 +175,7 @@ func (x *executor) setControl(b []byte, rows int, rule *contract.Rule) {
 			if m.Weight == 0 {
 				keep = 0
 			}
-			scale = rule.Step / (float64(m.Rows) * m.Next())
+			scale = m.Scale(rule.Step)
 		}
 	}
 	le.PutUint64(b[tensor.ControlScale:], math.Float64bits(scale))
