@@ -26,6 +26,9 @@ type Fact struct {
 // it has changed, what was the best by other rows is judged by these.
 const ValidRowsFact = "validation rows"
 
+// TrainRowsFact is the name of the fact that says which the training rows are. Where it has changed, the averages of Anemone begin anew.
+const TrainRowsFact = "training rows"
+
 // ObjectiveFact is the name of the fact that describes the objective of a discriminative run; other runs,
 // whose objective is the log-likelihood of rows, lack it. Where it has changed, what was the best by another objective is judged by this one.
 const ObjectiveFact = "objective"
@@ -96,7 +99,7 @@ func (o *Options) fingerprint(rows int) []Fact {
 	if o.Fingerprint != nil {
 		return o.Fingerprint
 	}
-	return append(o.Facts(), Fact{Name: "training rows", Value: strconv.Itoa(rows)})
+	return append(o.Facts(), Fact{Name: TrainRowsFact, Value: strconv.Itoa(rows)})
 }
 
 // Facts returns the facts that the options themselves are: seed, shards and

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -130,6 +131,12 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	st := c.state
 	if !t.opts.averages() {
 		st.Averages = 0
+	}
+	// Averaged statistics of leaves without codes are in units of the largest number of the rows.
+	others := slices.ContainsFunc(changes, func(c Change) bool { return c.Name == TrainRowsFact })
+	if st.Averages > 0 && others && len(t.flows.Program().Functions()) > 0 {
+		st.Averages = 0
+		t.log.Info("the averaged counts begin anew: they are of other training rows", "epoch", st.At.Epoch+1)
 	}
 	if st.Averages > 0 {
 		if err := c.copyTo(ctx, averagesTensor, t.flows.Program().AverageLen(), t.flows.WriteAverages); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -84,5 +85,36 @@ func TestAnemoneMemory(t *testing.T) {
 	p := b.Program
 	if got, want := with-flows(o), 8*p.FlowLen()+4*(p.AverageLen()+p.VisitLen()); got != want {
 		t.Errorf("the rule takes %d bytes more, want %d", got, want)
+	}
+}
+
+// TestAnemoneOfOtherRows resumes a run with rows that reach farther, and wants the first steps to be as good as those before: averaged
+// statistics are in units of the largest number of the rows that they are of.
+func TestAnemoneOfOtherRows(t *testing.T) {
+	s := run.DefaultStructure()
+	s.Latents = 2
+	test := normalRows(t, "test.csv", 2, 300, 2, 0, 1)
+	rows := normalRows(t, "rows.csv", 1, 300, 2, 0, 1)
+	o := run.TrainOptions{
+		Structure: s, Train: run.Files(rows), Test: run.Files(test), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
+		EM: em.Options{Seed: 1, Phases: []em.Phase{{
+			Rule: em.Anemone, Epochs: 30, BatchRows: 100, Momentum: 0.9, Pseudocount: 1e-6, StepSize: em.Schedule{{Shape: em.Constant, Length: 1, From: 0.05}},
+		}}},
+	}
+	before, err := run.Train(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	farther := filepath.Join(t.TempDir(), "farther.csv")
+	if err := os.WriteFile(farther, append(read(t, rows), "200,200\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Train, o.Resume, o.AllowChanges, o.EM.Phases[0].Epochs = run.Files(farther), true, true, 31
+	after, err := run.Train(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(after.TestLL > before.TestLL-1.5) {
+		t.Errorf("from %v to %v nats per test row by a row that is farther away", before.TestLL, after.TestLL)
 	}
 }

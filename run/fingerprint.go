@@ -31,7 +31,7 @@ func (r *training) fingerprint(ctx context.Context, f Flows) ([]em.Fact, error) 
 		}
 		facts = append(facts[:len(facts):len(facts)], em.Fact{Name: "equations", Value: hex.EncodeToString(digest[:shownDigest])})
 	}
-	rows, err := rowsOf(ctx, "training rows", r.plan.Train, false)
+	rows, err := rowsOf(ctx, em.TrainRowsFact, r.plan.Train, false)
 	if err != nil {
 		return nil, err
 	}
