@@ -104,6 +104,7 @@ func (p *Pass) Evaluate(ctx context.Context) error {
 
 // Step starts a training step with these rows as its only shard.
 func (p *Pass) Step(ctx context.Context, rule tensor.Rule) error {
+	rule = rule.Rounded()
 	p.args.Rule = &rule
 	return p.launchStep(ctx)
 }

@@ -46,7 +46,7 @@ func (e *Engine) apply(ctx context.Context, a tensor.UpdateArgs) error {
 	if err := e.needFlows(ctx); err != nil {
 		return err
 	}
-	a.Params, a.Flows = e.params, e.flows
+	a.Params, a.Flows, a.Rule = e.params, e.flows, a.Rule.Rounded()
 	if a.Rule.Anemone != nil {
 		if err := e.needAverages(ctx); err != nil {
 			return err

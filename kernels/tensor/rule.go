@@ -9,6 +9,18 @@ type Rule struct {
 	Anemone     *Anemone
 }
 
+// exactSteps are those below which Rounded changes a step.
+const exactSteps = 0x1p-8
+
+// Rounded returns the rule with a small step rounded such that float32 holds 1-Step, as devices take it: else a unit loses
+// another share of its mass than it gets, step by step, and that is the more the smaller steps are.
+func (r Rule) Rounded() Rule {
+	if r.Step < exactSteps {
+		r.Step = 1 - float64(float32(1-r.Step))
+	}
+	return r
+}
+
 // Anemone is the rule of that name. With averages A ← Momentum·A +
 // (1-Momentum)·flows, and F = A divided by their weight, the parameters of a
 // unit that is visited V times in a row without evidence become

@@ -159,15 +159,59 @@ func (x *executor) moveInput(w *worker, in *layers.Input, lo, hi int, norm []flo
 		return
 	}
 	keep, gain, prior := w.row[width+lo:width+hi], w.row[2*width+lo:2*width+hi], w.row[3*width+lo:3*width+hi]
-	sum := w.row[4*width+lo : 4*width+hi]
+	sum, mass := w.row[4*width+lo:4*width+hi], w.row[5*width+lo:5*width+hi]
 	first := x.firstUnit(in.Vector) + lo
 	for u := range n {
 		keep[u], gain[u], prior[u] = x.call.rule.coefficients(norm[u], first+u, int(x.fanIn[first+u]))
 	}
-	x.set.UpdateTable(&micro.TableArgs{
-		Rows: int(in.Codes), Width: n, T: &x.call.params[in.Table+int64(lo)], Count: &w.count[lo], Row: width,
-		Keep: &keep[0], Gain: &gain[0], Prior: &prior[0], Sum: &sum[0], Grid: x.fine, Floor: floorWeight,
-	})
+	args := &micro.TableArgs{
+		Width: n, Row: width, Keep: &keep[0], Gain: &gain[0], Prior: &prior[0], Sum: &sum[0], Grid: x.fine, Floor: floorWeight,
+	}
+	table := x.call.params[in.Table:][:int(in.Codes)*width]
+	clear(mass)
+	for c := 0; c < int(in.Codes); c += summedCodes {
+		clear(sum)
+		args.Rows, args.T, args.Count = min(summedCodes, int(in.Codes)-c), &table[c*width+lo], &w.count[c*width+lo]
+		x.set.UpdateTable(args)
+		for u, s := range sum {
+			mass[u] += s
+		}
+	}
+	for u := range mass {
+		if gain[u] == 0 && prior[u] == 0 { // it keeps its parameters
+			mass[u] = 1
+		}
+	}
+	restoreMass(table[lo:], width, int(in.Codes), mass)
+}
+
+// summedCodes is how many numbers of a table are added up in float32 before their sum is added to the others.
+const summedCodes = 1024
+
+// massTolerance is how far the mass of a table may be from 1. Roundings take a mass away from 1 where steps are small: what a step adds to a
+// number is below half of its last digit then, and lost each time.
+const massTolerance = 0x1p-15
+
+// restoreMass divides the tables of units, [codes, width] from the first unit on, by their masses where these are too far from 1.
+func restoreMass(table []float32, width, codes int, mass []float32) {
+	off := false
+	for u, m := range mass {
+		mass[u] = 1
+		if m > 0 && m <= math.MaxFloat32 && math.Abs(float64(m)-1) > massTolerance {
+			mass[u], off = 1/m, true
+		}
+	}
+	if !off {
+		return
+	}
+	for c := range codes {
+		row := table[c*width:][:len(mass)]
+		for u, p := range row {
+			if p != 0 {
+				row[u] = max(p*mass[u], floorWeight)
+			}
+		}
+	}
 }
 
 // roundCounts rounds counts to the grid and reports whether any is not 0.

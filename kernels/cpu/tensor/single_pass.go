@@ -346,6 +346,9 @@ func (x *executor) moveTable(in *layers.Input, counts []float32, norm float32) {
 			table[c] = max(old*keep+x.round(counts[c])*gain+prior, floorWeight)
 		}
 	}
+	if gain != 0 || prior != 0 {
+		restoreMass(table, 1, len(table), []float32{total(table)})
+	}
 }
 
 // needValues makes the tasks evaluate the rows that singles have evaluated.
