@@ -38,6 +38,8 @@ type Column struct {
 	// Positive says that a Continuous column takes numbers above 0 alone, as they are stored. It follows
 	// from the leaves and is not stored.
 	Positive bool
+	// Unread says that the model says nothing of the column. It follows from the circuit and is not stored.
+	Unread bool
 }
 
 // Schema describes the columns of a source, in the order of a row. The schema of a model reads

@@ -133,6 +133,19 @@ func (s *Schema) Discrete() bool {
 	return !slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Kind != Discrete })
 }
 
+// Dimensions returns how many columns log-likelihoods are of, those that the model reads, and whether rows have probabilities: these
+// columns are discrete, or hold counts.
+func (s *Schema) Dimensions() (n int, masses bool) {
+	masses = true
+	for i := range s.Columns {
+		if c := &s.Columns[i]; !c.Unread {
+			n++
+			masses = masses && (c.Kind == Discrete || c.Counts)
+		}
+	}
+	return n, masses && n > 0
+}
+
 // WithMarks returns s with further marks of missing cells: a copy, or s itself if it has them
 // all.
 func (s *Schema) WithMarks(marks []string) *Schema {

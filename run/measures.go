@@ -27,12 +27,12 @@ type Measure float64
 // MarshalJSON writes a number, or null.
 func (m Measure) MarshalJSON() ([]byte, error) { return json.Marshal(Finite(float64(m))) }
 
-// Measures returns the bits per dimension of rows with a mean log-likelihood, nil where a column
-// is continuous: a density has other bits in another unit. It returns the perplexity of rows
-// that are text, nil for others.
+// Measures returns the bits per dimension of rows with a mean log-likelihood, nil where a column that the model reads
+// is continuous and not one of counts: a density has other bits in another unit. It returns the perplexity of rows
+// that are text, nil for others. Dimensions are the columns that the model reads.
 func Measures(ll float64, s *dataset.Schema) (bpd, perplexity *Measure) {
-	n := len(s.Columns)
-	if s.Discrete() {
+	n, masses := s.Dimensions()
+	if masses {
 		bpd = new(Measure)
 		*bpd = Measure(BitsPerDimension(ll, n))
 	}
@@ -64,7 +64,8 @@ func Warnings(rows string, e em.Evaluation, s *dataset.Schema) []string {
 	}
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if bound := roundingPerVariable * float64(len(s.Columns)); s.Discrete() && e.Rows > 0 && e.Highest.LL > bound {
+	dimensions, masses := s.Dimensions()
+	if bound := roundingPerVariable * float64(dimensions); masses && e.Rows > 0 && e.Highest.LL > bound {
 		warn("%srow %d has log-likelihood %.6g, the mean of %d is %.6g: the probability of a discrete row is at most 1, so the model's numbers are wrong; do not use them",
 			rows, e.Highest.Row+1, e.Highest.LL, e.Rows, e.Mean())
 	}

@@ -14,6 +14,7 @@ import (
 func TestMeasures(t *testing.T) {
 	labels := []string{"<unk>", "a"}
 	codes, words, number := dataset.Column{Categories: 2}, dataset.Column{Categories: 2, Labels: labels}, dataset.Column{Kind: dataset.Continuous}
+	counts, unread := dataset.Column{Kind: dataset.Continuous, Counts: true}, dataset.Column{Kind: dataset.Continuous, Unread: true}
 	ll := -2 * math.Ln2
 	for _, tc := range []struct {
 		name   string
@@ -25,6 +26,9 @@ func TestMeasures(t *testing.T) {
 		{"certain rows", dataset.Schema{Columns: []dataset.Column{codes, words}}, 0, `{"bpd":0}`},
 		{"text", dataset.Schema{Columns: []dataset.Column{words, words}, Unit: dataset.Word}, ll, `{"bpd":1,"perplexity":2}`},
 		{"density", dataset.Schema{Columns: []dataset.Column{codes, number}}, ll, `{}`},
+		{"counts", dataset.Schema{Columns: []dataset.Column{codes, counts}}, ll, `{"bpd":1}`},
+		{"a column that the model does not read", dataset.Schema{Columns: []dataset.Column{codes, counts, unread}}, ll, `{"bpd":1}`},
+		{"columns that the model does not read alone", dataset.Schema{Columns: []dataset.Column{unread}}, 0, `{}`},
 		{"impossible text", dataset.Schema{Columns: []dataset.Column{words, words}, Unit: dataset.Word}, math.Inf(-1), `{"bpd":null,"perplexity":null}`},
 	} {
 		var out struct {

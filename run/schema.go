@@ -120,8 +120,10 @@ func withDomains(s *dataset.Schema, g *circuit.Graph) *dataset.Schema {
 			c.Positive = c.Positive && name == circuit.LogNormal{}.Name()
 		}
 	}
+	read := circuit.RootDomains(g)
 	for v, codes := range circuit.Domains(g) {
 		c := &out.Columns[v]
+		c.Unread = read[v] < 0
 		switch {
 		case codes > 0 && c.Kind == dataset.Continuous && len(c.Edges) == codes+1: // codes are bins
 		case codes > 0:
