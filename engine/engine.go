@@ -50,9 +50,9 @@ type Options struct {
 	// StepRows is the most rows between two updates. 0: 2^22, the most that
 	// the finest grid of counts can hold.
 	StepRows int64
-	// Limits holds, for each variable, the largest absolute value that a training
-	// step uses; it treats larger ones as missing. 0 or nil: no limit.
-	Limits []float64
+	// Limits holds, for each variable, the values that a training step uses; it treats others
+	// as missing. The zero Range or nil: no limit.
+	Limits []Range
 	// Schema says what a row is: of which numbers the cells of a column are stored, as
 	// log-likelihoods are of the numbers, and which bins the codes of a histogram over
 	// values mean. nil: cells are the numbers.
@@ -91,14 +91,15 @@ type Engine struct {
 	posterior kernels.Buffer
 	taken     []float32
 
-	logScales, limits []float64       // of variables; nil: zeros
-	schema            *dataset.Schema // nil: not told
-	bins              []*bins         // of variables; nil: none has any
-	soft              *softRows       // nil: the program has no rows of evidence
-	code              codes           // [coded columns, rows]
-	value             []float32       // [value columns, rows]
-	lls               [2][]float64
-	recomputed        int64
+	logScales  []float64       // of variables; nil: zeros
+	limits     []Range         // of variables; nil: none
+	schema     *dataset.Schema // nil: not told
+	bins       []*bins         // of variables; nil: none has any
+	soft       *softRows       // nil: the program has no rows of evidence
+	code       codes           // [coded columns, rows]
+	value      []float32       // [value columns, rows]
+	lls        [2][]float64
+	recomputed int64
 }
 
 // New loads a program on a device and allocates what every call needs. Its parameters are zeros

@@ -95,7 +95,7 @@ func TestLimits(t *testing.T) {
 	}}
 	const logScale = 2.5
 	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Continuous, Scale: math.Exp(logScale)}}}
-	m := buildWith(t, g, reference.Params{{0, 1}, {1}}, engine.Options{Rows: 4, Train: true, Limits: []float64{4}, Schema: schema})
+	m := buildWith(t, g, reference.Params{{0, 1}, {1}}, engine.Options{Rows: 4, Train: true, Limits: []engine.Range{{Min: -4, Max: 4}}, Schema: schema})
 	b := &dataset.Batch{Rows: 4, Columns: []dataset.Cells{{Values: []float32{4, -4, 4.0000005, -5}}}}
 	density := func(x float64) float64 { return -x*x/2 - 0.5*math.Log(2*math.Pi) - logScale }
 	step, all := make([]float64, 4), make([]float64, 4)

@@ -107,8 +107,8 @@ func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi
 			if bad := asValues(cells, lo, value); bad >= 0 {
 				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
 			}
-			if train && e.limits != nil && e.limits[c.Var] > 0 {
-				dropFar(value, float32(e.limits[c.Var]))
+			if train && e.limits != nil && e.limits[c.Var] != (Range{}) {
+				dropFar(value, e.limits[c.Var])
 			}
 			for i, v := range value {
 				if v != v {
@@ -137,10 +137,11 @@ func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi
 	return nil
 }
 
-// dropFar makes values beyond a limit missing.
-func dropFar(values []float32, limit float32) {
+// dropFar makes values outside of a range missing.
+func dropFar(values []float32, near Range) {
+	least, most := float32(near.Min), float32(near.Max)
 	for i, v := range values {
-		if v > limit || v < -limit {
+		if v < least || v > most {
 			values[i] = float32(math.NaN())
 		}
 	}

@@ -131,17 +131,17 @@ func (b *Blueprint) ranges(ctx context.Context) ([]engine.Range, []dataset.Summa
 
 // limits bounds the ranges of columns with far values, and returns the bounds where rows
 // are beyond them; nil if none are.
-func (b *Blueprint) limits(ranges []engine.Range, sums []dataset.Summary) []float64 {
-	var out []float64
-	for i, most := range b.farLimits(sums) {
+func (b *Blueprint) limits(ranges []engine.Range, sums []dataset.Summary) []engine.Range {
+	var out []engine.Range
+	for i, near := range b.farLimits(sums) {
 		r := &ranges[i]
-		if most == 0 || max(-r.Min, r.Max) <= most {
+		if !beyond(near, r.Min, r.Max) {
 			continue
 		}
 		if out == nil {
-			out = make([]float64, len(ranges))
+			out = make([]engine.Range, len(ranges))
 		}
-		*r, out[i] = engine.Range{Min: max(r.Min, -most), Max: min(r.Max, most)}, most
+		*r, out[i] = engine.Range{Min: max(r.Min, near.Min), Max: min(r.Max, near.Max)}, near
 	}
 	return out
 }

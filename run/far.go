@@ -4,28 +4,29 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 
 	"github.com/pce-engine/pce/circuit"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 )
 
-// farLimits returns the largest absolute value of each column that training takes, 0 where it takes all: FarValue of a
-// column that is stored in units of its spread. One of Gaussian leaves that is stored as it is, as of a network of another program, has
-// as many spreads beyond its median, once sums are known: statistics of one value far from 0 leave those of the others too few digits
-// for a variance.
-func (b *Blueprint) farLimits(sums []dataset.Summary) []float64 {
+// farLimits returns the values of each column that training takes, the zero Range where it takes all: those within FarValue of a
+// column that is stored in units of its spread around its median. One of Gaussian leaves that is stored as it is, as of a network of
+// another program, has as many spreads around its median, once sums are known: statistics of one value far from the others leave those
+// too few digits for a variance, and one unit would become as wide as the distance.
+func (b *Blueprint) farLimits(sums []dataset.Summary) []engine.Range {
 	schema := b.Schema
 	if b.Train != nil {
 		schema = b.Train.Schema()
 	}
-	most := make([]float64, len(schema.Columns))
-	for v := range most {
+	near := make([]engine.Range, len(schema.Columns))
+	for v := range near {
 		if c := &schema.Columns[v]; c.Scale != 0 {
-			most[v] = dataset.FarValue
+			near[v] = engine.Range{Min: -dataset.FarValue, Max: dataset.FarValue}
 		} else if c.Kind == dataset.Continuous && sums != nil && sums[v].Spread > 0 {
-			most[v] = math.Abs(sums[v].Median) + dataset.FarValue*sums[v].Spread
+			s := &sums[v]
+			near[v] = engine.Range{Min: s.Median - dataset.FarValue*s.Spread, Max: s.Median + dataset.FarValue*s.Spread}
 		}
 	}
 	for i := range b.Graph.Nodes {
@@ -35,10 +36,15 @@ func (b *Blueprint) farLimits(sums []dataset.Summary) []float64 {
 		}
 		_, normal := n.Leaf.(circuit.Gaussian)
 		if !leavesOutFar(n.Leaf) || schema.Columns[n.Var].Scale == 0 && !normal {
-			most[n.Var] = 0
+			near[n.Var] = engine.Range{}
 		}
 	}
-	return most
+	return near
+}
+
+// beyond reports whether a column has values outside of those that training takes.
+func beyond(near engine.Range, least, most float64) bool {
+	return near != (engine.Range{}) && (least < near.Min || most > near.Max)
 }
 
 // unscaled reports whether a node is a Gaussian leaf of a column that is stored as it is, and not in units of its spread.
@@ -57,12 +63,12 @@ func (b *Blueprint) warnFar(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	all, schema := slices.Clone(ranges), b.Train.Schema()
-	for v, most := range b.limits(ranges, sums) {
-		if most == 0 || schema.Columns[v].Scale != 0 {
+	for v, near := range b.limits(ranges, sums) {
+		if near == (engine.Range{}) || schema.Columns[v].Scale != 0 {
 			continue
 		}
 		far := all[v].Max
-		if -all[v].Min > far {
+		if sums[v].Median-all[v].Min > far-sums[v].Median {
 			far = all[v].Min
 		}
 		log.Warn(fmt.Sprintf("%s has numbers such as %v, more than %d times its spread of %.3g away from %.6g; training takes those as missing: list them in data.missing if they mark missing cells",

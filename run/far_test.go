@@ -80,3 +80,32 @@ func TestFarNumbersOfFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestFarFromTheMedian trains a circuit of a column far from 0 on rows of which one is as far from 0 on the other side, and wants the others
+// to be described as without it: how far a number is counts from the column's median.
+func TestFarFromTheMedian(t *testing.T) {
+	const given = "circuit 1\na = input[2] x0 gaussian 999999 1 / 1000001 1\ns = sum a : 0.5 0.5\n"
+	rows := func(more string) string {
+		rng := rand.New(rand.NewPCG(4, 3))
+		var b strings.Builder
+		for range 500 {
+			fmt.Fprintf(&b, "%v\n", 1e6+rng.NormFloat64())
+		}
+		path := filepath.Join(t.TempDir(), "rows.csv")
+		if err := os.WriteFile(path, []byte(b.String()+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	test := rows("")
+	without, log := fitLogged(t, given, rows(""), test, 20)
+	if strings.Contains(log, "takes those as missing") {
+		t.Errorf("without a far number: %s", log)
+	}
+	for _, far := range []string{"-1e6", "0", "970000", "1030000"} {
+		got, log := fitLogged(t, given, rows(far+"\n"), test, 20)
+		if !(math.Abs(got.TestLL-without.TestLL) < 0.002) || strings.Count(log, "takes those as missing") != 1 {
+			t.Errorf("with %s: %v nats per test row, without %v; %s", far, got.TestLL, without.TestLL, log)
+		}
+	}
+}

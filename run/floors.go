@@ -11,6 +11,7 @@ import (
 	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/dataset"
+	"github.com/pce-engine/pce/engine"
 )
 
 // Squares are added up in steps of 2^-40 of the largest one, or of 1 where that is less, and a variance is what they leave beside the square
@@ -111,11 +112,11 @@ func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, err
 	if err := summarize(); err != nil {
 		return nil, err
 	}
-	far, largest := b.farLimits(sums), map[circuit.NodeID]float64{}
+	near, largest := b.farLimits(sums), map[circuit.NodeID]float64{}
 	for i := range b.Graph.Nodes {
 		n, owner := &b.Graph.Nodes[i], b.Graph.Owner(circuit.NodeID(i))
 		if _, ok := given[owner]; ok {
-			largest[owner] = max(largest[owner], largestOf(n.Leaf, &sums[n.Var], far[n.Var]))
+			largest[owner] = max(largest[owner], largestOf(n.Leaf, &sums[n.Var], near[n.Var]))
 		}
 	}
 	floors := map[circuit.NodeID]float64{}
@@ -131,20 +132,21 @@ func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, err
 	return floors, nil
 }
 
-// largestOf returns the largest absolute value that the statistics of a leaf meet in training, given that of the column, 0: any. Those of
-// a log-normal leaf are of logarithms.
-func largestOf(l circuit.Leaf, s *dataset.Summary, most float64) (largest float64) {
+// largestOf returns the largest absolute value that the statistics of a leaf meet in training, given the values of the column that it
+// takes. Those of a log-normal leaf are of logarithms.
+func largestOf(l circuit.Leaf, s *dataset.Summary, near engine.Range) (largest float64) {
 	_, logs := l.(circuit.LogNormal)
-	for _, x := range []float64{s.Min, s.Max} {
+	least, most := s.Min, s.Max
+	if near != (engine.Range{}) {
+		least, most = max(least, near.Min), min(most, near.Max)
+	}
+	for _, x := range []float64{least, most} {
 		if logs && !(x > 0) { // no row of the leaf, or none at all
 			continue
 		} else if logs {
 			x = math.Log(x)
 		}
 		largest = max(largest, math.Abs(x))
-	}
-	if most > 0 {
-		return min(largest, most)
 	}
 	return largest
 }

@@ -36,10 +36,10 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 				counted[n.Var] = counted[n.Var] || trials || b.Schema.Columns[n.Var].Counts
 			}
 		}
-		far := b.farLimits(sums)
+		near := b.farLimits(sums)
 		for i, s := range sums {
 			cols[i] = circuit.ColumnStats{Mean: s.Mean, Variance: s.Variance, Min: s.Min, Max: s.Max}
-			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 || far[i] > 0 && max(-s.Min, s.Max) > far[i] { // outliers would be a bad start
+			if c := &b.Train.Schema().Columns[i]; c.Kind == dataset.Continuous && c.Scale != 0 || beyond(near[i], s.Min, s.Max) { // outliers would be a bad start
 				cols[i].Mean, cols[i].Variance = s.Median, s.Spread*s.Spread
 				if b.Schema.Columns[i].Positive && s.Median > 0 { // log-normal leaves take a mean, which lies above the median
 					logs := math.Log1p(cols[i].Variance / (s.Median * s.Median))
