@@ -201,8 +201,13 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 					t := make([]float64, stats)
 					n.Leaf.Stats(x, t)
 					for k := range t {
-						most[k] = max(most[k], 1, math.Exp2(math.Ceil(math.Log2(math.Abs(t[k])))))
+						most[k] = max(most[k], math.Exp2(math.Ceil(math.Log2(math.Abs(t[k])))))
 					}
+				}
+			}
+			for k := range most {
+				if most[k] == 0 {
+					most[k] = 1
 				}
 			}
 			prior := share * (2*change + 0.01*without)

@@ -25,7 +25,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels"
@@ -180,9 +179,10 @@ func (e *Engine) alloc(ctx context.Context) (err error) {
 	return nil
 }
 
-// statScales gives each statistic of leaves without codes a power of two, 1 at least, that
-// no row exceeds: for each owner of parameters, that of the largest statistic of all inputs
-// that share them. Statistics are largest at an end of a range. Those of shares have none.
+// statScales gives each statistic of leaves without codes a power of two that no row exceeds: for each owner of
+// parameters, the least one for the largest statistic of all inputs that share them, however small that is, as a variance
+// is what squares leave beside the square of a mean. Statistics are largest at an end of a range, or, of logarithms, near 0.
+// Those of shares have none, and those that are 0 in all rows have 1.
 func statScales(p *layers.Program, ranges []Range) [][]float64 {
 	scales := make([][]float64, len(p.Inputs))
 	for _, i := range p.Functions() {
@@ -193,15 +193,27 @@ func statScales(p *layers.Program, ranges []Range) [][]float64 {
 		}
 		of := &scales[in.Owner]
 		if *of == nil {
-			*of = slices.Repeat([]float64{1}, in.Family.NumStats())
+			*of = make([]float64, in.Family.NumStats())
 		}
 		stats := make([]float64, len(*of))
-		for _, x := range []float64{ranges[v].Min, ranges[v].Max} {
+		ends := []float64{ranges[v].Min, ranges[v].Max}
+		if ranges[v].Min <= 0 && ranges[v].Max > 0 {
+			ends = append(ends, math.SmallestNonzeroFloat32)
+		}
+		for _, x := range ends {
 			in.Family.Stats(x, stats)
 			for k, s := range stats {
 				if s = math.Abs(s); s < math.MaxFloat64/2 { // else it is that of no cell: of the logarithm of 0, say
-					(*of)[k] = max((*of)[k], math.Exp2(math.Ceil(math.Log2(s))))
+					(*of)[k] = max((*of)[k], s)
 				}
+			}
+		}
+	}
+	for _, of := range scales {
+		for k, s := range of {
+			of[k] = 1
+			if s > 0 {
+				of[k] = math.Exp2(math.Ceil(math.Log2(s)))
 			}
 		}
 	}

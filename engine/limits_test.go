@@ -196,9 +196,9 @@ func TestRowsOfLaunches(t *testing.T) {
 // integers of flows where their scale is too small, and small numbers vanish on
 // the grid where it is too large.
 func TestStatScales(t *testing.T) {
-	for _, size := range []float64{1e-3, 1, 3e5} {
+	for _, size := range []float64{1e-12, 1e-3, 1, 3e5} {
 		g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
-			{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{MinSigma: 1e-9}},
+			{Kind: circuit.Input, Units: 1, Leaf: circuit.Gaussian{MinSigma: 1e-15}},
 			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
 		}}
 		m := buildWith(t, g, reference.Params{{0, size}, {1}}, engine.Options{Rows: 64, Train: true, Ranges: []engine.Range{{Min: -size, Max: size}}})
@@ -216,8 +216,8 @@ func TestStatScales(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := m.eng.Program().Inputs[0].Params + int64(m.eng.Program().Width(m.eng.Program().Inputs[0].Vector))
-		// The squares add up to 64·(5/9)·size²; their scale is the power of two at or above size², at least 1.
-		scale := math.Exp2(math.Ceil(2 * math.Log2(max(1, size))))
+		// The squares add up to 64·(5/9)·size²; their scale is the power of two at or above size².
+		scale := math.Exp2(math.Ceil(2 * math.Log2(size)))
 		got, want := float64(flows[at])*m.eng.Grid()*scale, 64*5./9*size*size
 		if !(math.Abs(got-want) <= 1e-5*want) {
 			t.Errorf("values up to %v: the squares add up to %v, want %v", size, got, want)

@@ -14,12 +14,11 @@ import (
 	"github.com/pce-engine/pce/engine"
 )
 
-// Squares are added up in steps of 2^-40 of the largest one, or of 1 where that is less, and a variance is what they leave beside the square
-// of the mean. Units narrower than digits of the largest number, or of 1, would have that of roundings alone. Those of equal numbers, which
-// are given as narrow, may be; not where no number reaches tiny, so that different numbers may be as close to each other.
+// Squares are added up in steps of 2^-40 of the largest one, and a variance is what they leave beside the square of the mean. Units
+// narrower than digits of the largest number would have that of roundings alone. Those of equal numbers, which are given as narrow, may
+// be.
 const (
 	digits     = 0x1p-22
-	tiny       = 0x1p-10
 	leastFloor = 0x1p-60 // of which float32 holds the square
 )
 
@@ -121,11 +120,7 @@ func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, err
 	}
 	floors := map[circuit.NodeID]float64{}
 	for owner, floor := range given {
-		least := digits * max(largest[owner], 1)
-		if largest[owner] < tiny {
-			floor = max(floor, least)
-		}
-		if floor = min(floor, max(spread[owner], least)); floor < usual {
+		if floor = min(floor, max(spread[owner], digits*largest[owner])); floor < usual {
 			floors[owner] = max(math.Exp2(math.Floor(math.Log2(floor))), leastFloor)
 		}
 	}

@@ -63,14 +63,14 @@ func fileRun(t *testing.T, circuit, train string, epochs int) run.TrainOptions {
 	}
 }
 
-// TestFloorsOfTinyNumbers: where the squares of a column have no digits left for the variance of its units, these stay as wide as roundings
-// are, and do not become a hundredth of the spread beside it. Those of equal numbers stay as they are given.
+// TestFloorsOfTinyNumbers: units are as narrow as their column is, however small its numbers are, but for those far below 2^-60. Those of
+// equal numbers stay as they are given.
 func TestFloorsOfTinyNumbers(t *testing.T) {
-	for unit, lost := range map[float64]float64{1e-7: 2, 1e-8: 5, 1e-9: 8} { // by the widest that a unit has to be, 2^-22
+	for _, unit := range []float64{1e-5, 1e-8, 1e-12, 1e-15} {
 		rows := twoKinds(t, 1, 500, unit)
 		circuit := fmt.Sprintf("circuit 2\na = input[2] x0 gaussian %v %v / %v %v\nb = input[2] x1 gaussian 1 2 / -1 2\np = product a b\ns = sum p : 0.6 0.4\n", 2*unit, unit/2, 8*unit, unit/2)
 		start := fitCircuit(t, circuit, rows, rows, 0).TrainLL
-		if got := fitCircuit(t, circuit, rows, rows, 20).TrainLL; !(got >= start-lost) {
+		if got := fitCircuit(t, circuit, rows, rows, 20).TrainLL; !(got >= start-1e-4) {
 			t.Errorf("numbers near %v: %v nats per row, the truth has %v", unit, got, start)
 		}
 	}
@@ -97,6 +97,21 @@ func TestFloorsOfCodes(t *testing.T) {
 	for i := range b.Graph.Nodes {
 		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Leaf != (circuit.Gaussian{}) {
 			t.Errorf("node %d is %+v", i, n.Leaf)
+		}
+	}
+}
+
+// TestScaleOfFiles trains a circuit whose columns are stored as they are on numbers and on the same ones in other units, and wants the
+// log-likelihoods to differ by the log of the unit alone.
+func TestScaleOfFiles(t *testing.T) {
+	const open = "circuit 2\na = input[2] x0 gaussian\nb = input[2] x1 gaussian\np = product a b\ns = sum p\n"
+	want := fitCircuit(t, open, twoKinds(t, 1, 500, 1), twoKinds(t, 2, 300, 1), 30)
+	for _, unit := range []float64{1e-3, 1e-6, 1e-8, 1e-14} {
+		got := fitCircuit(t, open, twoKinds(t, 1, 500, unit), twoKinds(t, 2, 300, unit), 30)
+		for what, diff := range map[string]float64{"train": got.TrainLL - want.TrainLL, "test": got.TestLL - want.TestLL} {
+			if !(math.Abs(diff+math.Log(unit)) < 1e-3) {
+				t.Errorf("in units of %v the %s ll differs by %v, want %v", 1/unit, what, diff, -math.Log(unit))
+			}
 		}
 	}
 }
