@@ -2,7 +2,6 @@ package em
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/pce-engine/pce/engine"
@@ -33,7 +32,8 @@ const (
 // the less the fewer rows are classified wrongly; what changes decides here, so that a step is as long as its step
 // size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)), of which C is the first two
 // terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
-// until the unit has means of statistics that rows can have, and half of its spread or more. Without a share all of this is EM.
+// until the unit has means of statistics that rows can have, or no farther from these than before, and half of its spread or more. A unit so
+// far from all rows that flows do not hold what it expects gets F. Without a share all of this is EM.
 type contrast struct {
 	eng           *engine.Engine
 	prog          *layers.Program
@@ -143,7 +143,8 @@ func (c *contrast) owner(o *layers.Owner, scratch *[]float64) error {
 	}
 	in := &c.prog.Inputs[o.Input]
 	if in.Codes == 0 {
-		return c.statistics(in, o, params)
+		c.statistics(in, o, params)
+		return nil
 	}
 	if in.Exps >= 0 {
 		for k, e := range c.params[in.Exps:][:len(params)] {
@@ -246,12 +247,12 @@ func positive(change, prior float64) float64 {
 }
 
 // statistics writes the counts of an input without codes.
-func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float32) error {
+func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float32) {
 	flows, norms := o.Flows[0], o.Flows[1]
 	width := norms.Len()
 	p, next := make([]float64, in.Family.NumParams()), make([]float64, in.Family.NumParams())
 	n := in.Family.NumStats()
-	change, expected, sum, scales := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	change, expected, sum, scales, most := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	for k := range scales {
 		scales[k] = c.eng.StatScale(o.Input, k)
 	}
@@ -266,6 +267,9 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 			change[k] = float64(c.with[at(k)]-c.without[at(k)]) * scales[k]
 		}
 		prior := c.inert(expect(p, float64(*with-without), change, expected), without)
+		for k, e := range expected { // a unit that is outside itself may come nearer
+			most[k] = max(scales[k], math.Abs(e))
+		}
 		weight := 0.0
 		for range 64 {
 			weight = float64(*with) - c.share*float64(without) + prior
@@ -274,27 +278,30 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 			}
 			copy(next, p)
 			in.Family.MStep(next, sum, weight, 0, 1)
-			if next[len(p)-1] >= p[len(p)-1]/2 && within(sum, scales, weight) || prior == 0 {
+			if next[len(p)-1] >= p[len(p)-1]/2 && within(sum, most, weight) || prior == 0 {
 				break
 			}
 			prior *= 2
 		}
-		scale := c.scale(*with, without, weight)
+		scale, held := c.scale(*with, without, weight), true
+		for k := range sum {
+			sum[k] *= scale / scales[k]
+			held = held && math.Abs(sum[k]) < 1<<62
+		}
+		if !held {
+			continue
+		}
 		*with = int64(math.RoundToEven(weight * scale))
 		for k, s := range sum {
-			if s *= scale / scales[k]; !(math.Abs(s) < 1<<62) {
-				return fmt.Errorf("%w: statistics of a %s leaf; lower train.discriminative, or leave out columns of extreme values", ErrNumber, in.Family.Name())
-			}
-			c.with[at(k)] = int64(math.RoundToEven(sum[k] * scale / scales[k]))
+			c.with[at(k)] = int64(math.RoundToEven(s))
 		}
 	}
-	return nil
 }
 
-// within reports whether statistics, divided by a number of rows, are at most the scales, which are the largest of any row.
-func within(sum, scales []float64, rows float64) bool {
+// within reports whether statistics, divided by a number of rows, are at most some.
+func within(sum, most []float64, rows float64) bool {
 	for k, s := range sum {
-		if !(math.Abs(s) <= scales[k]*rows) {
+		if !(math.Abs(s) <= most[k]*rows) {
 			return false
 		}
 	}

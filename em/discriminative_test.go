@@ -205,10 +205,11 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 					}
 				}
 			}
-			for k := range most {
+			for k, e := range one {
 				if most[k] == 0 {
 					most[k] = 1
 				}
+				most[k] = max(most[k], math.Abs(e))
 			}
 			prior := share * (2*change + 0.01*without)
 			for range 64 {
@@ -398,6 +399,37 @@ func TestDiscriminativeStays(t *testing.T) {
 			if square := p[k]*p[k] + p[k+1]*p[k+1]; !(math.Abs(p[k]) <= most*1.001 && square <= most*most*1.001) {
 				t.Errorf("node %d: a mean of %v and a deviation of %v, of numbers up to %v", i, p[k], p[k+1], most)
 			}
+		}
+	}
+}
+
+// TestDiscriminativeOutside: a unit that expects more of a statistic than any row has moves, too, and one that is far wider than all numbers
+// becomes narrower.
+func TestDiscriminativeOutside(t *testing.T) {
+	const class = 1
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Gaussian{MinSigma: 1e-12}},
+		{Kind: circuit.Input, Units: 2, Var: class, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	for _, unit := range []float64{1, 1e-7} {
+		var rows [][]float64
+		for i := range 64 {
+			rows = append(rows, []float64{unit * float64(i%2), float64(i % 2)}) // the other class than that of the nearest unit
+		}
+		m := newModel(t, g, rows)
+		copy(m.start[0], []float64{1, 0.5, 0, 0.5}) // squares of 1.25 and 0.25
+		copy(m.start[1], []float64{0.8, 0.2, 0.3, 0.7})
+		_, got := m.discriminate(t, em.Discriminative{Class: class, Share: 1}, 1, 0.7, 64)
+		if mean := got[0][0]; !(mean < 0.999) {
+			t.Errorf("numbers up to %v: the mean of a unit goes from 1 to %v", unit, mean)
+		}
+		if mean := got[0][0]; unit < 1 && !(mean > 0.3 && mean < 0.36) { // 0.3 of it, and what the pseudocount has
+			t.Errorf("numbers up to %v: the mean of a unit goes from 1 to %v", unit, mean)
+		}
+		if sd := got[0][3]; unit < 1 && !(sd > 0.2 && sd < 0.4) {
+			t.Errorf("numbers up to %v: the deviation of a unit goes from 0.5 to %v", unit, sd)
 		}
 	}
 }
