@@ -25,8 +25,9 @@ const (
 // lowerFloors gives Gaussian and log-normal leaves without a floor of their own a lower one than the family's where that would be too
 // wide. It is 0.01, a hundredth of the spread of a column that is stored in units of it, but the columns of circuits that were made
 // elsewhere may be stored as they are: training would widen units that are narrower, and lose likelihood.
-// Here it is at most a hundredth of the column's spread, and no unit that is given is below it, as far as statistics have the digits. It is
-// a power of two, so that the circuit stays the same for a few more rows.
+// Here it is at most a hundredth of the column's spread, and no unit that is given is below it, as far as statistics have the digits. Whole
+// numbers are at least 1 apart, whatever their spread is, and keep the family's. It is a power of two, so that the circuit stays the same
+// for a few more rows.
 func (b *Blueprint) lowerFloors(ctx context.Context) error {
 	floors, err := b.floors(ctx)
 	if err != nil || len(floors) == 0 {
@@ -74,6 +75,7 @@ func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, err
 	usual := circuit.Gaussian{}.Constants()[0]
 	given, spread := map[circuit.NodeID]float64{}, map[circuit.NodeID]float64{}
 	var sums []dataset.Summary
+	var whole []bool // columns
 	summarize := func() (err error) {
 		if sums == nil {
 			sums, err = dataset.Summarize(ctx, b.Train)
@@ -101,7 +103,17 @@ func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, err
 		if err := summarize(); err != nil {
 			return nil, err
 		}
-		if s := sums[n.Var].Spread; s > 0 && s < 1 {
+		s := sums[n.Var].Spread
+		if !(s > 0 && s < 1) {
+			continue
+		}
+		if whole == nil {
+			var err error
+			if whole, err = wholeColumns(ctx, b.Train); err != nil {
+				return nil, err
+			}
+		}
+		if !whole[n.Var] {
 			spread[owner], lower = min(spread[owner], usual*s), true
 		}
 	}
@@ -125,6 +137,31 @@ func (b *Blueprint) floors(ctx context.Context) (map[circuit.NodeID]float64, err
 		}
 	}
 	return floors, nil
+}
+
+// wholeColumns reports which columns of numbers have whole ones alone.
+func wholeColumns(ctx context.Context, src dataset.Source) ([]bool, error) {
+	whole, b := make([]bool, len(src.Schema().Columns)), &dataset.Batch{}
+	for v := range whole {
+		whole[v] = true
+	}
+	const chunk = 1024
+	rows := make([]int, 0, chunk)
+	for lo := 0; lo < src.Rows(); lo += chunk {
+		rows = rows[:0]
+		for i := lo; i < min(lo+chunk, src.Rows()); i++ {
+			rows = append(rows, i)
+		}
+		if err := src.Gather(ctx, b, rows); err != nil {
+			return nil, err
+		}
+		for v := range whole {
+			whole[v] = whole[v] && !slices.ContainsFunc(b.Columns[v].Values, func(x float32) bool {
+				return x == x && float64(x) != math.Trunc(float64(x))
+			})
+		}
+	}
+	return whole, nil
 }
 
 // largestOf returns the largest absolute value that the statistics of a leaf meet in training, given the values of the column that it

@@ -116,6 +116,25 @@ func TestScaleOfFiles(t *testing.T) {
 	}
 }
 
+// TestFloorsOfWholeNumbers trains a model that pce has made over whole numbers once more: its leaves keep the floor that they have.
+func TestFloorsOfWholeNumbers(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.csv")
+	if err := os.WriteFile(whole, []byte(strings.Repeat("0,1\n1,1\n0,0\n0,1\n", 50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := fileRun(t, "circuit 2\na = input[2] x0 gaussian\nb = input[2] x1 gaussian\np = product a b\ns = sum p\n", whole, 1)
+	b, err := run.Build(t.Context(), o.Structure, o.Train, compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range b.Graph.Nodes {
+		if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input && n.Leaf != (circuit.Gaussian{}) {
+			t.Errorf("node %d is %+v", i, n.Leaf)
+		}
+	}
+}
+
 // TestFloorsOfResumedRuns resumes a run that began without lower floors, as those of earlier versions did: its checkpoints fit no other
 // circuit.
 func TestFloorsOfResumedRuns(t *testing.T) {
