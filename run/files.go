@@ -169,15 +169,15 @@ func (r *training) removeResult() error {
 }
 
 // circuitFile, among the checkpoints, has the circuit that their parameters
-// belong to. Circuits are learned from rows, and rows may change.
+// belong to. Circuits are learned from rows, or have floors that follow from these, and rows may change.
 const circuitFile = "circuit.gz"
 
 // learned reports whether the circuit is made for the rows.
 func (s *Structure) learned() bool { return s.Graph == nil && s.Kind != "file" }
 
-// saveCircuit writes a circuit that was made for the rows of the run.
+// saveCircuit writes a circuit that was made for the rows of the run, or whose floors were.
 func (r *training) saveCircuit() error {
-	if r.kept || !r.opts.Structure.learned() {
+	if r.kept || !r.opts.Structure.learned() && r.plan.given == nil {
 		return nil
 	}
 	path := filepath.Join(r.path(CheckpointDir), circuitFile)
@@ -211,7 +211,7 @@ func (o *TrainOptions) build(ctx context.Context) (b *Blueprint, kept bool, err 
 	}
 	b, err = build(ctx, s, o.Train, o.Compile, o.OnStage, false)
 	if err == nil && o.Resume {
-		if err = b.keepFloors(em.LastProgram(dir), o.Compile); err != nil {
+		if err = b.keepFloors(path, em.LastProgram(dir), o.Compile); err != nil {
 			b.Close()
 		}
 	}

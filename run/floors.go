@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -51,23 +52,61 @@ func (b *Blueprint) lowerFloors(ctx context.Context) error {
 	return nil
 }
 
-// keepFloors takes lower floors back where a run that is resumed has none: it began with an earlier version, or with rows of a larger
-// spread, and its checkpoints, of the program with that digest, fit no other circuit.
-func (b *Blueprint) keepFloors(program string, opts compile.Options) error {
-	digest := func() string {
+// keepFloors gives a run that is resumed the floors that it began with, as its checkpoints, of the program with that digest, fit no other
+// circuit: those of the circuit at path, where the spread of rows has become another one meanwhile, or none that are lower, of a run that
+// an earlier version began.
+func (b *Blueprint) keepFloors(path, program string, opts compile.Options) error {
+	fits := func() bool {
 		d := b.Digest()
-		return hex.EncodeToString(d[:])
+		return program == hex.EncodeToString(d[:])
 	}
-	if b.given == nil || program == "" || program == digest() {
+	if program == "" || fits() {
 		return nil
 	}
-	lowered := b.Graph
-	b.Graph = b.given
-	if err := b.compile(opts); err != nil || program == digest() {
-		return err
+	now, given := b.Graph, b.given
+	plain := cmp.Or(given, now)
+	for _, g := range []*circuit.Graph{floorsOf(path, plain), plain} {
+		if g == nil || g == now {
+			continue
+		}
+		b.Graph, b.given = g, nil
+		if g != plain {
+			b.given = plain
+		}
+		if err := b.compile(opts); err != nil || fits() {
+			return err
+		}
 	}
-	b.Graph = lowered
+	b.Graph, b.given = now, given
 	return b.compile(opts)
+}
+
+// floorsOf returns a graph with the floors that the circuit at path has, nil where that is of another shape or cannot be read.
+func floorsOf(path string, g *circuit.Graph) *circuit.Graph {
+	m, _, err := OpenCircuit(path)
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	if len(m.Graph.Nodes) != len(g.Nodes) {
+		return nil
+	}
+	out := *g
+	out.Nodes = slices.Clone(g.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		switch l := m.Graph.Nodes[i].Leaf.(type) {
+		case circuit.Gaussian:
+			if n.Leaf == (circuit.Gaussian{}) {
+				n.Leaf = l
+			}
+		case circuit.LogNormal:
+			if n.Leaf == (circuit.LogNormal{}) {
+				n.Leaf = l
+			}
+		}
+	}
+	return &out
 }
 
 // floors returns the floors that are below the family's, by the node that owns the parameters.

@@ -135,6 +135,25 @@ func TestFloorsOfWholeNumbers(t *testing.T) {
 	}
 }
 
+// TestFloorsOfOtherRows resumes a run whose floors follow from its rows with rows of another spread, which would have other floors.
+func TestFloorsOfOtherRows(t *testing.T) {
+	const open = "circuit 2\na = input[2] x0 gaussian\nb = input[2] x1 gaussian\np = product a b\ns = sum p\n"
+	for _, unit := range []float64{1, 1e-4} {
+		o := fileRun(t, open, twoKinds(t, 1, 200, 1e-3), 1)
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		o.Train = run.Files(twoKinds(t, 1, 200, unit))
+		o.Resume, o.AllowChanges, o.EM.Phases[0].Epochs = true, true, 3
+		for range 2 { // what was taken over is kept
+			if res, err := run.Train(t.Context(), o); err != nil || res.Epochs != o.EM.Phases[0].Epochs {
+				t.Errorf("rows in units of %v: %+v, %v", 1/unit, res, err)
+			}
+			o.EM.Phases[0].Epochs++
+		}
+	}
+}
+
 // TestFloorsOfResumedRuns resumes a run that began without lower floors, as those of earlier versions did: its checkpoints fit no other
 // circuit.
 func TestFloorsOfResumedRuns(t *testing.T) {
