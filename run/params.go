@@ -29,11 +29,12 @@ func (b *Blueprint) start(ctx context.Context, seed uint64) (circuit.ParamFunc, 
 			return nil, err
 		}
 		cols = make([]circuit.ColumnStats, len(sums))
-		counted := make([]bool, len(sums)) // by Poisson or binomial leaves
+		counted := make([]bool, len(sums)) // by Poisson, binomial or discretised logistic leaves
 		for i := range b.Graph.Nodes {
 			if n := &b.Graph.Nodes[i]; n.Kind == circuit.Input {
 				_, trials := n.Leaf.(circuit.Binomial)
-				counted[n.Var] = counted[n.Var] || trials || b.Schema.Columns[n.Var].Counts
+				_, logistic := n.Leaf.(circuit.DiscretisedLogistic)
+				counted[n.Var] = counted[n.Var] || trials || logistic || b.Schema.Columns[n.Var].Counts
 			}
 		}
 		near := b.farLimits(sums)

@@ -3,8 +3,12 @@ package run_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pce-engine/pce/compile"
@@ -78,6 +82,44 @@ func TestKeepStart(t *testing.T) {
 		}
 		if kept := r.BestEpoch == 0 && r.ValidLL == model.ValidLL; kept != keep || run.TrainLoad(o, 300).Best != keep {
 			t.Errorf("with KeepStart %t: epoch %d with %v, the start had %v; room for the best: %t", keep, r.BestEpoch, r.ValidLL, model.ValidLL, run.TrainLoad(o, 300).Best)
+		}
+	}
+}
+
+// TestStartOfLogistics trains discretised logistic leaves on codes of which one is far from all others, and wants these to be described
+// after a few steps: leaves start among them.
+func TestStartOfLogistics(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	var in strings.Builder
+	in.WriteString("x,y\n")
+	for i := range 1000 {
+		x := 5 + rng.NormFloat64()
+		if rng.IntN(2) == 0 {
+			x = 20 + 2*rng.NormFloat64()
+		}
+		fmt.Fprintf(&in, "%d,%d\n", max(0, int(math.Round(x))), i%2)
+	}
+	in.WriteString("20000,1\n")
+	path := filepath.Join(t.TempDir(), "codes.csv")
+	if err := os.WriteFile(path, []byte(in.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := dataset.Open(t.Context(), path, dataset.Options{Types: map[string]dataset.Type{"x": {Kind: dataset.Discrete}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(3) {
+		s := run.DefaultStructure()
+		s.Latents, s.Init, s.Leaves = 4, seed, map[string]run.Leaf{"x": {Type: "discretised-logistic"}}
+		res, err := run.Train(t.Context(), run.TrainOptions{
+			Structure: s, Train: run.Table(rows), Dir: t.TempDir(), Options: run.Options{Device: "cpu", Threads: 1},
+			EM: em.Options{Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 12, Pseudocount: 0.1}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(res.TrainLL > -3.4) {
+			t.Errorf("seed %d: %v nats per row", seed, res.TrainLL)
 		}
 	}
 }
