@@ -53,9 +53,13 @@ func (b *Blueprint) unscaled(n *circuit.Node) bool {
 	return normal && b.Train.Schema().Columns[n.Var].Scale == 0
 }
 
-// warnFar tells of unscaled columns with numbers that training leaves out. Those of scaled ones are told of where rows are read.
-func (b *Blueprint) warnFar(ctx context.Context, log *slog.Logger) error {
-	if log == nil || !slices.ContainsFunc(b.Graph.Nodes, func(n circuit.Node) bool { return b.unscaled(&n) }) {
+// warnFar tells of columns with numbers that training leaves out: of unscaled ones, and of those that are stored in units of another
+// table, as of a model that is trained further. Others are told of where their units are found.
+func (b *Blueprint) warnFar(ctx context.Context, log *slog.Logger, others bool) error {
+	told := func(n *circuit.Node) bool {
+		return n.Kind == circuit.Input && (b.unscaled(n) || others && leavesOutFar(n.Leaf) && b.Train.Schema().Columns[n.Var].Scale != 0)
+	}
+	if log == nil || !slices.ContainsFunc(b.Graph.Nodes, func(n circuit.Node) bool { return told(&n) }) {
 		return nil
 	}
 	ranges, sums, err := b.ranges(ctx)
@@ -64,15 +68,20 @@ func (b *Blueprint) warnFar(ctx context.Context, log *slog.Logger) error {
 	}
 	all, schema := slices.Clone(ranges), b.Train.Schema()
 	for v, near := range b.limits(ranges, sums) {
-		if near == (engine.Range{}) || schema.Columns[v].Scale != 0 {
+		c := &schema.Columns[v]
+		if near == (engine.Range{}) || c.Scale != 0 && !others {
 			continue
 		}
+		median, spread, whose := sums[v].Median, sums[v].Spread, "its spread"
+		if c.Scale != 0 {
+			median, spread, whose = 0, c.Scale, "the model's spread"
+		}
 		far := all[v].Max
-		if sums[v].Median-all[v].Min > far-sums[v].Median {
+		if median-all[v].Min > far-median {
 			far = all[v].Min
 		}
-		log.Warn(fmt.Sprintf("%s has numbers such as %v, more than %d times its spread of %.3g away from %.6g; training takes those as missing: list them in data.missing if they mark missing cells",
-			schema.ColumnName(v), float32(far), dataset.FarValue, sums[v].Spread, sums[v].Median))
+		log.Warn(fmt.Sprintf("%s has numbers such as %v, more than %d times %s of %.3g away from %.6g; training takes those as missing: list them in data.missing if they mark missing cells",
+			schema.ColumnName(v), float32(c.Number(float32(far))), dataset.FarValue, whose, spread, c.Number(float32(median))))
 	}
 	return nil
 }

@@ -109,3 +109,35 @@ func TestFarFromTheMedian(t *testing.T) {
 		}
 	}
 }
+
+// TestFarOfModels trains a model further, and resumes a run, on numbers that are far from all of the model's, and wants to be told of
+// those: rows that are read in the units of a model are not looked at for others.
+func TestFarOfModels(t *testing.T) {
+	far := normalRows(t, "far.csv", 2, 100, 2, 1e6, 1)
+	var log strings.Builder
+	o := run.TrainOptions{
+		Structure: run.DefaultStructure(), Train: run.Files(normalRows(t, "rows.csv", 1, 100, 2, 0, 1)), Dir: t.TempDir(),
+		Options: run.Options{Device: "cpu", Threads: 1},
+		EM:      em.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Phases: []em.Phase{{Rule: em.FullBatch, Epochs: 1}}},
+	}
+	o.Structure.Latents = 2
+	if _, err := run.Train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(log.String(), "takes those as missing") {
+		t.Errorf("without far numbers: %s", log.String())
+	}
+	further := o
+	further.Structure.Kind, further.Structure.File, further.Train, further.Dir = "file", filepath.Join(o.Dir, run.ModelFile), run.Files(far), t.TempDir()
+	resumed := o
+	resumed.Train, resumed.Resume, resumed.AllowChanges = run.Files(far), true, true
+	for what, o := range map[string]run.TrainOptions{"trained further": further, "resumed": resumed} {
+		log.Reset()
+		if _, err := run.Train(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(log.String(), "times the model's spread of") != 2 || !strings.Contains(log.String(), "takes those as missing") {
+			t.Errorf("%s: %s", what, log.String())
+		}
+	}
+}

@@ -101,7 +101,7 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 	if err := r.startConfig(); err != nil {
 		return nil, err
 	}
-	if err := b.warnFar(ctx, opts.EM.Logger); err != nil {
+	if err := b.warnFar(ctx, opts.EM.Logger, kept || !opts.Structure.learned()); err != nil {
 		return nil, err
 	}
 	freeHeap() // what building took; the engine needs its own
