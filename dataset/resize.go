@@ -62,8 +62,9 @@ func (b *Batch) truncate(n int) {
 	}
 }
 
-// Slice returns rows lo to hi of b, sharing its memory.
+// Slice returns rows lo to hi of b, sharing its memory. Like slices of Go it panics where the batch does not have these rows.
 func (b *Batch) Slice(lo, hi int) *Batch {
+	checkSpan(lo, hi, b.Rows)
 	s := &Batch{Rows: hi - lo, Columns: make([]Cells, len(b.Columns))}
 	for i := range b.Columns {
 		c := &b.Columns[i]

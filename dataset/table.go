@@ -102,8 +102,10 @@ func (t *Table) Bytes() int64 {
 	return n
 }
 
-// Slice returns rows lo to hi as a table of their own, sharing memory.
+// Slice returns rows lo to hi as a table of their own, sharing memory. Like slices of Go it panics where the table does not
+// have these rows.
 func (t *Table) Slice(lo, hi int) *Table {
+	checkSpan(lo, hi, t.rows)
 	s := *t
 	s.rows, s.base = hi-lo, t.base+lo
 	d, c := len(t.discrete), len(t.continuous)
@@ -117,6 +119,13 @@ func (t *Table) Slice(lo, hi int) *Table {
 	}
 	s.values = t.values[lo*c : hi*c : hi*c]
 	return &s
+}
+
+// checkSpan panics unless lo to hi are some of that many rows. The memory behind them may have room for more, which would be rows of zeros or of an earlier use.
+func checkSpan(lo, hi, rows int) {
+	if lo < 0 || hi < lo || hi > rows {
+		panic(fmt.Sprintf("dataset: slice of the rows %d to %d of %d", lo, hi, rows))
+	}
 }
 
 // Append adds the rows of b, whose codes may have either width. A code that is

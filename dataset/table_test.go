@@ -293,3 +293,36 @@ func TestAppendWiderCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestSliceBeyondRows wants slices of rows that a table or a batch does not have to panic, also where memory has room for more rows: these
+// would be of zeros, or those of an earlier use.
+func TestSliceBeyondRows(t *testing.T) {
+	s := &Schema{Columns: []Column{{Categories: 3}, {Kind: Continuous}}}
+	table, err := NewTable(s, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBatch(s, 9)
+	b.Resize(s, 4)
+	if err := table.Append(b); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		lo, hi int
+		fine   bool
+	}{{0, 4, true}, {4, 4, true}, {1, 3, true}, {0, 5, false}, {-1, 2, false}, {3, 2, false}, {5, 5, false}} {
+		for name, slice := range map[string]func(){
+			"table": func() { table.Slice(tt.lo, tt.hi) },
+			"batch": func() { b.Slice(tt.lo, tt.hi) },
+		} {
+			func() {
+				defer func() {
+					if p := recover(); (p == nil) != tt.fine {
+						t.Errorf("%s: rows %d to %d of 4: %v", name, tt.lo, tt.hi, p)
+					}
+				}()
+				slice()
+			}()
+		}
+	}
+}
