@@ -38,7 +38,7 @@ func (s *Schema) FindAll(names []string) ([]int, error) {
 
 // Keys returns which key of settings for columns each of some columns has, "" where it has
 // none: its name, its place counted from 1 where no column has that for a name, or * for
-// those that no other key means. A column without a place has that of its index.
+// those that no other key means, which a column of that name goes by its place for. A column without a place has that of its index.
 func Keys[T any](settings map[string]T, columns []Column) []string {
 	names := make(map[string]bool, len(columns))
 	for i := range columns {
@@ -50,7 +50,11 @@ func Keys[T any](settings map[string]T, columns []Column) []string {
 		if names[place] {
 			place = ""
 		}
-		for _, key := range []string{columns[i].Name, place, "*"} {
+		name := columns[i].Name
+		if name == "*" {
+			name = ""
+		}
+		for _, key := range []string{name, place, "*"} {
 			if _, ok := settings[key]; ok && key != "" {
 				keys[i] = key
 				break

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -22,5 +23,21 @@ func TestFind(t *testing.T) {
 		if got, err := s.Find(name); !errors.Is(err, ErrSetting) {
 			t.Errorf("%q is column %d, %v", name, got, err)
 		}
+	}
+}
+
+// TestKeysOfStar sets a column whose name is *: by that key all columns are meant, and the column itself goes by its number.
+func TestKeysOfStar(t *testing.T) {
+	columns := []Column{{Name: "a"}, {Name: "*"}, {Name: "b"}}
+	got := Keys(map[string]bool{"*": true, "2": true, "a": true}, columns)
+	if want := []string{"a", "2", "*"}; !slices.Equal(got, want) {
+		t.Errorf("keys %q, want %q", got, want)
+	}
+	src, err := Open(t.Context(), save(t, "a.csv", []byte("a,*,b\n1,2,3\n4,5,6\n")), Options{Types: map[string]Type{"*": {Skip: true}, "2": {Kind: Continuous}}, Header: HeaderYes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := show(t, src), "*:real 2 5"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
