@@ -50,6 +50,7 @@ func openCSV(ctx context.Context, path string, opts *Options) (Records, error) {
 	if opts.Schema != nil {
 		c.missing = slices.Concat(opts.Missing, opts.Schema.Missing)
 	}
+	c.missing = BareMarks(c.missing)
 	delimiter, header := byte(','), opts.Header
 	switch filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz")) {
 	case ".tsv":

@@ -168,6 +168,7 @@ func TestCSV(t *testing.T) {
 		{"header is set", "1,2\n0,1\n", "1:2 2:2 0,1", Options{Header: HeaderYes}},
 		{"no header is set", "a\nb\n", ":a|b 0 1", Options{Header: HeaderNo}},
 		{"missing", "a,b,c\n,?,1\nNaN,2,nAn\n1,nan,2.5\n", "a:2 b:3 c:real -,-,1 -,2,- 1,-,2.5", Options{}},
+		{"own marks with blanks", "a,b\n-1, - \n3,x\n\" - \",x\n", "a:4 b:x -,- 3,0 -,0", Options{Missing: []string{" - ", "-1\t"}}},
 		{"own marks", "a,b\n-1,x\n3,NA\n", "a:4 b:x -,0 3,-", Options{Missing: []string{"NA", "-1"}}},
 		{"reals", "1.5\n-2e-3\n+7\n", ":real 1.5 -0.002 7", Options{}},
 		{"whole numbers written as reals", "1.0\n\n0.0\n", ":2 1 0", Options{}},

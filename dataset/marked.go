@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // open opens a file of records in which further marks of missing cells hold, whatever its
@@ -24,10 +25,22 @@ func (f *file) open(ctx context.Context, opts *Options) (Records, error) {
 	return &markedRecords{Records: recs, texts: marks, numbers: MarkedNumbers(marks)}, nil
 }
 
+// BareMarks returns marks of missing cells, with what is left of those that have blanks around them: cells of a table in text have none,
+// unless they are in quotes.
+func BareMarks(marks []string) []string {
+	all := slices.Clip(marks)
+	for _, mark := range marks {
+		if bare := strings.Trim(mark, " \t"); bare != mark {
+			all = append(all, bare)
+		}
+	}
+	return all
+}
+
 // MarkedNumbers returns the numbers that marks of missing cells are where cells are numbers, nil if there are none.
 func MarkedNumbers(marks []string) (numbers map[float64]bool) {
 	for _, mark := range marks {
-		x, ok := parseNumber([]byte(mark))
+		x, ok := parseNumber([]byte(strings.Trim(mark, " \t")))
 		if !ok {
 			continue
 		}

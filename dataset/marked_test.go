@@ -155,8 +155,8 @@ func TestMarksOfTables(t *testing.T) {
 
 // TestMarkedNumbers wants a mark to be its number and, if it is a fraction, that of float32, and nothing beside them.
 func TestMarkedNumbers(t *testing.T) {
-	got := MarkedNumbers([]string{"none", "-9.9", "999999999", "1e-50", "1e9", "2147483647", "?"})
-	want := map[float64]bool{-9.9: true, float64(float32(-9.9)): true, 999999999: true, 1e-50: true, 1e9: true, 2147483647: true}
+	got := MarkedNumbers([]string{"none", "-9.9", "999999999", "1e-50", "1e9", "2147483647", "?", " -7 "})
+	want := map[float64]bool{-9.9: true, float64(float32(-9.9)): true, 999999999: true, 1e-50: true, 1e9: true, 2147483647: true, -7: true}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

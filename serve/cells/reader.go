@@ -37,7 +37,7 @@ type columnLabels struct {
 // the memory of one. check, unless nil, says what is wrong with a number of a continuous column.
 func NewReader(s *dataset.Schema, check func(column int, x float64) error) *Reader {
 	r := &Reader{schema: s, check: check, labels: make([]columnLabels, len(s.Columns)), missing: map[string]bool{"": true}}
-	for _, mark := range s.Missing {
+	for _, mark := range dataset.BareMarks(s.Missing) {
 		r.missing[mark] = true
 	}
 	r.marks = dataset.MarkedNumbers(s.Missing)
