@@ -112,8 +112,13 @@ func (c *csvRecords) readFirst(header Header, opts *Options) error {
 		c.pending, c.undecided = false, true
 	}
 	// Under the schema of training rows the file was read before, and this was said.
-	if (header == "" || header == HeaderAuto) && c.names == nil && (opts.Schema == nil || opts.Partial) && c.numbersColumns() {
-		opts.warn(c.path, "the first row counts the columns, as tables without names are written by some programs, and is read as a row; if it names the columns, set data.header to yes")
+	if (header == "" || header == HeaderAuto) && c.names == nil && (opts.Schema == nil || opts.Partial) {
+		switch {
+		case c.numbersColumns():
+			opts.warn(c.path, "the first row counts the columns, as tables without names are written by some programs, and is read as a row; if it names the columns, set data.header to yes")
+		case c.countsYears():
+			opts.warn(c.path, "the first row counts years, from %s to %s, and is read as a row; if it names the columns, set data.header to yes", c.head[0], c.head[len(c.head)-1])
+		}
 	}
 	return nil
 }
@@ -127,6 +132,22 @@ func (c *csvRecords) numbersColumns() bool {
 		}
 	}
 	return false
+}
+
+// countsYears reports whether the first row has years at equal distances, as the names of columns may be. Two numbers may be a row.
+func (c *csvRecords) countsYears() bool {
+	const least, most = 1000, 2999
+	if len(c.first) < 3 {
+		return false
+	}
+	step := c.first[1].Number - c.first[0].Number
+	for i, v := range c.first {
+		if v.Kind != Number || v.Number != math.Trunc(v.Number) || v.Number < least || v.Number > most ||
+			i > 0 && v.Number-c.first[i-1].Number != step {
+			return false
+		}
+	}
+	return step != 0
 }
 
 // decide settles whether the first row is a header.

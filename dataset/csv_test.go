@@ -122,6 +122,16 @@ func TestNamesThatAreNumbers(t *testing.T) {
 			t.Errorf("%q, header %q: %v, warned %q, want %q", tt.in, tt.opts.Header, err, got, tt.want)
 		}
 	}
+	const counts = ": the first row counts years, from %s to %s, and is read as a row; if it names the columns, set data.header to yes"
+	for in, want := range map[string]string{
+		"2019,2020,2021\n1,2,3\n": fmt.Sprintf(counts, "2019", "2021"), "2010,2005,2000,1995\n1,2,3,4\n": fmt.Sprintf(counts, "2010", "1995"),
+		"2019,2020\n1,2\n": "", "2019,2020,2022\n1,2,3\n": "", "2020,2020,2020\n1,2,3\n": "", "2999,3000,3001\n1,2,3\n": "", "2019.5,2020.5,2021.5\n1,2,3\n": "", "2019\n1\n": "",
+	} {
+		path, got := save(t, "a.csv", []byte(in)), ""
+		if _, err := Open(t.Context(), path, Options{Warn: func(w string) { got += strings.TrimPrefix(w, path) }}); err != nil || got != want {
+			t.Errorf("%q: %v, warned %q, want %q", in, err, got, want)
+		}
+	}
 	const moved = ": the first row has the names of all columns in another order, and is read as a row, since they are numbers; if it names the columns, set data.header to yes"
 	named := func(names ...string) *Schema {
 		s := &Schema{}
