@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/pce-engine/pce/dataset/ndarray"
 )
@@ -75,9 +74,6 @@ func (a *arrayRecords) nextNumbers() ([]float64, error) {
 // values writes the row that was read last as Next does.
 func (a *arrayRecords) values(row []Value) error {
 	for i, x := range a.row {
-		if math.IsInf(x, 0) {
-			return badData(a.Where(i), "%v is not a finite number; replace it", x)
-		}
 		switch bits, ok := a.r.Integer(i); {
 		case x != x:
 			row[i] = Value{}

@@ -61,6 +61,9 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 		}
 		return Missing, missingValue, ""
 	}
+	if problem := v.infinite(); problem != "" {
+		return 0, 0, problem
+	}
 	if m := &e.labels[col]; m.texts != nil && (v.Text != nil || m.numbers != nil) {
 		text := v.Text
 		code, ok := m.texts[string(text)]
@@ -74,6 +77,10 @@ func (e *encoder) cell(col int, v *Value) (code int, value float32, problem stri
 			return 0, 0, fmt.Sprintf("%s is not a category of %s; it has %s", quote(text), e.schema.ColumnName(col), listLabels(c.Labels))
 		}
 		return code, 0, ""
+	}
+	if v.Kind == String {
+		number := v.spelled()
+		v = &number
 	}
 	if v.Kind == String && looksSoft(v.Text) {
 		return 0, 0, fmt.Sprintf("%s is not a number, and %s is %s; ranges, sets and likelihoods are read by queries with --soft", quote(v.Text), e.schema.ColumnName(col), c.Kind)

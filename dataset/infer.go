@@ -72,6 +72,9 @@ func (f *inference) add(row []Value) error {
 		if v.Kind == Absent || g.set != nil && g.set.Skip {
 			continue
 		}
+		if problem := v.infinite(); problem != "" {
+			return badData(f.recs.Where(i), "%s", problem)
+		}
 		if g.set != nil && g.set.Labels {
 			text := v.Text
 			if text == nil {
@@ -81,6 +84,10 @@ func (f *inference) add(row []Value) error {
 				return err
 			}
 			continue
+		}
+		if v.Kind == String && g.set != nil {
+			number := v.spelled()
+			v = &number
 		}
 		if f.points && v.Kind == String && g.set == nil && isDecimalComma(v.Text) {
 			return badData(f.recs.Where(i), "%s has a comma where numbers have a decimal point; write points, or set the column's type to label", quote(v.Text))

@@ -128,10 +128,13 @@ func (r *NumberReader) decode(dst []float64) error {
 		if r.to[i] < 0 || v.Kind == Absent {
 			continue
 		}
-		if v.Kind != Number {
+		if problem := v.infinite(); problem != "" {
+			return badData(r.recs.Where(i), "%s", problem)
+		}
+		if *v = v.spelled(); v.Kind != Number {
 			return badData(r.recs.Where(i), "%s is not a number; write one, or leave the cell empty if it is missing", quote(v.Text))
 		}
-		if math.IsInf(v.Number, 0) { // of a text; files of numbers refuse infinities themselves
+		if math.IsInf(v.Number, 0) {
 			return badData(r.recs.Where(i), "%s is beyond the numbers of float64; replace it", quote(v.Text))
 		}
 		dst[r.to[i]] = v.Rounded(r.round)

@@ -2,7 +2,9 @@ package dataset
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -36,12 +38,33 @@ func Integer[T int64 | uint64](n T) Value {
 	return Value{Kind: Number, Number: x, Rest: low - (x - high)}
 }
 
+// infinite says what is wrong with an infinite number of a file of numbers, "" of other cells. Texts that spell one have messages of
+// their own, with the text.
+func (v *Value) infinite() string {
+	if v.Kind != Number || v.Text != nil || !math.IsInf(v.Number, 0) {
+		return ""
+	}
+	return fmt.Sprintf("%v is not a finite number; replace it", v.Number)
+}
+
+// spelled returns a text that is a number as that number, and other cells as they are. Tables in text have no such texts, but
+// columns of texts of Parquet may.
+func (v Value) spelled() Value {
+	if v.Kind == String {
+		if x, ok := parseNumber(v.Text); ok {
+			v.Kind, v.Number = Number, x
+		}
+	}
+	return v
+}
+
 // Records are the raw rows of a file, read once from first to last.
 type Records interface {
 	// Names are the columns' names, nil if the file has none.
 	Names() []string
 	Columns() int
-	// Next decodes the next row into row, of length Columns, or returns io.EOF.
+	// Next decodes the next row into row, of length Columns, or returns io.EOF. Infinite numbers are refused by who reads
+	// their column, so that one may be skipped.
 	Next(row []Value) error
 	// Where is the place of a cell of the row read last, "file:line:column"; col
 	// counts from 0.

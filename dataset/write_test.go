@@ -130,6 +130,41 @@ func TestBadArrays(t *testing.T) {
 	}
 }
 
+// TestInfinitiesSkipped reads an array with an infinite number in a column that is skipped, which no other column may have, whatever its
+// type, nor one of plain numbers.
+func TestInfinitiesSkipped(t *testing.T) {
+	s := &Schema{Columns: []Column{{Kind: Continuous}, {Kind: Continuous}}}
+	b := NewBatch(s, 2)
+	b.Columns[0].Values[0], b.Columns[0].Values[1] = 1, 2
+	b.Columns[1].Values[1] = float32(math.Inf(-1))
+	path := save(t, "a.npy", written(t, "a.npy", s, b))
+	skip := map[string]Type{"2": {Skip: true}}
+	src, err := Open(t.Context(), path, Options{Types: skip})
+	if err != nil || src.Rows() != 2 {
+		t.Fatalf("a skipped column: %v", err)
+	}
+	if _, err := Open(t.Context(), path, Options{Types: skip, Schema: src.Schema()}); err != nil {
+		t.Errorf("under a schema: %v", err)
+	}
+	const want = "a.npy:2:2: -Inf is not a finite number; replace it"
+	for _, opts := range []Options{
+		{}, {Types: map[string]Type{"2": {}}}, {Types: map[string]Type{"2": {Labels: true}}}, {Types: map[string]Type{"2": {Kind: Continuous}}},
+		{Schema: s}, {Schema: &Schema{Columns: []Column{{Kind: Continuous}, {Categories: 2, Labels: []string{"1", "2"}}}}},
+	} {
+		if _, err := Open(t.Context(), path, opts); err == nil || message(t, err, path) != want {
+			t.Errorf("%+v: %v, want %s", opts, err, want)
+		}
+	}
+	r, err := OpenNumbers(path, 2, nil, ToFloat64, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Read(t.Context(), make([]float64, 4)); err == nil || message(t, err, path) != want {
+		t.Errorf("numbers: %v, want %s", err, want)
+	}
+}
+
 func TestWritersRefuse(t *testing.T) {
 	s := &Schema{Columns: []Column{{Name: "a", Categories: 3}}}
 	var out bytes.Buffer

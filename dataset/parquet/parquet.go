@@ -25,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strings"
 
@@ -166,9 +165,8 @@ func (r *records) Columns() int { return len(r.names) }
 // Where counts rows as lines.
 func (r *records) Where(col int) string { return fmt.Sprintf("%s:%d:%d", r.path, r.line, col+1) }
 
-// Next decodes the next row, or returns io.EOF. Nulls, NaN, empty texts and customary marks are missing cells; an infinite
-// number, and a value of another type than its column's, is an error that names file, row and
-// column.
+// Next decodes the next row, or returns io.EOF. Nulls, NaN, empty texts and customary marks are missing cells; a value of
+// another type than its column's is an error that names file, row and column.
 func (r *records) Next(row []dataset.Value) error {
 	for r.left == 0 {
 		if err := r.guard(r.nextGroup); err != nil {
@@ -221,8 +219,6 @@ func (r *records) Next(row []dataset.Value) error {
 		}
 		if x := row[i].Number; x != x {
 			row[i] = dataset.Value{}
-		} else if math.IsInf(x, 0) {
-			return fmt.Errorf("%w: %s: %v is not a finite number; replace it", dataset.ErrFormat, r.Where(i), x)
 		}
 	}
 	return nil

@@ -318,6 +318,42 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
+// TestNumbersAsTexts reads texts that are numbers as numbers where a column is of numbers, by its type or by a schema, and as texts where
+// nothing says so. An infinite number may be in a column that is skipped.
+func TestNumbersAsTexts(t *testing.T) {
+	type row struct {
+		A string  `parquet:"a"`
+		B float64 `parquet:"b"`
+	}
+	in := encode(t, row{"1.5", math.Inf(1)}, row{"-2", 0}, row{"?", 1})
+	types := map[string]dataset.Type{"a": {Kind: dataset.Continuous}, "b": {Skip: true}}
+	numbers, err := load(t, in, dataset.Options{Types: types})
+	if err != nil {
+		t.Fatal(err)
+	}
+	under, err := load(t, in, dataset.Options{Types: map[string]dataset.Type{"b": {Skip: true}}, Schema: numbers.Schema()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []dataset.Source{numbers, under} {
+		b, c := new(dataset.Batch), &src.Schema().Columns[0]
+		if err := src.Gather(t.Context(), b, []int{0, 1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		v := b.Columns[0].Values
+		if v[0] != c.Standard(1.5) || v[1] != c.Standard(-2) || v[2] == v[2] {
+			t.Errorf("%v, want 1.5, -2 and a missing cell", v)
+		}
+	}
+	texts, err := load(t, in, dataset.Options{Types: map[string]dataset.Type{"b": {Skip: true}}})
+	if err != nil || len(texts.Schema().Columns[0].Labels) != 2 {
+		t.Errorf("%v, want two labels", err)
+	}
+	if _, err := load(t, encode(t, row{"1.5", 0}, row{"x", 0}), dataset.Options{Types: types}); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), `"x" is not a number`) {
+		t.Errorf("%v, want an error about x", err)
+	}
+}
+
 // TestEmptyGroups reads the rows around groups without any, which have a dictionary and no page of values.
 func TestEmptyGroups(t *testing.T) {
 	type row struct {
