@@ -27,6 +27,7 @@ type guess struct {
 	most       float64
 	labels     map[string]struct{}
 	textAt     string // place and text of the first text
+	commaAt    string // place and text of the first number with commas; see checkCommas
 	otherAt    string // place of the first number that is not a code
 	otherValue float64
 	tally
@@ -96,8 +97,12 @@ func (f *inference) add(row []Value) error {
 			if g.set != nil || g.other {
 				return badData(f.recs.Where(i), "%s is not a number%s; fix the cell or list the text as a missing mark", quote(v.Text), g.because())
 			}
+			at := func() string { return f.recs.Where(i) + ": " + quote(v.Text) }
 			if !g.text {
-				g.text, g.textAt = true, f.recs.Where(i)+": "+quote(v.Text)
+				g.text, g.textAt = true, at()
+			}
+			if g.commaAt == "" && isDecimalComma(v.Text) {
+				g.commaAt = at()
 			}
 			if err := f.addLabel(i, v.Text); err != nil {
 				return err
@@ -156,6 +161,26 @@ func (f *inference) addLabel(col int, text []byte) error {
 		g.labels = make(map[string]struct{})
 	}
 	g.labels[string(text)] = struct{}{}
+	return nil
+}
+
+// checkCommas reports a column of which all texts are numbers but for their commas, as "1,234" in quotes is: as texts they would be
+// categories, and the numbers beside them, too. Where commas do not cut cells, add has reported the first one.
+func (f *inference) checkCommas() error {
+	for i := range f.columns {
+		g := &f.columns[i]
+		if g.commaAt == "" || g.set != nil {
+			continue
+		}
+		numbers := true
+		for text := range g.labels {
+			numbers = numbers && isDecimalComma([]byte(text))
+		}
+		if numbers {
+			return fmt.Errorf("%w: %s has a comma, as all texts of its column are numbers with commas; write numbers with a decimal point and nothing between thousands, or set the column's type to label",
+				ErrFormat, g.commaAt)
+		}
+	}
 	return nil
 }
 

@@ -57,6 +57,9 @@ func inspect(ctx context.Context, file file, opts *Options) (*inspection, error)
 	if err := f.checkTypes(opts); err != nil {
 		return nil, err
 	}
+	if err := f.checkCommas(); err != nil {
+		return nil, err
+	}
 	if cols := f.mixed(); cols != nil {
 		f.warnOfNames(file.path, cols, opts)
 		return inspect(ctx, file, opts.withLabels(recs, cols))
