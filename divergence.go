@@ -59,6 +59,9 @@ func (m *Model) Entropy(ctx context.Context, n int, seed uint64) (Estimate, erro
 // Divergence compares the model with another one of the same columns: by one pass where both are
 // deterministic and have the same structure, else over rows that are chosen as by Entropy.
 func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64) (*Divergence, error) {
+	if other == nil {
+		return nil, fmt.Errorf("%w: a divergence from a nil model; give one of the same columns", ErrOptions)
+	}
 	p, q := m.plan.Schema, other.plan.Schema
 	if m.forest != nil || other.forest != nil {
 		return nil, errForest

@@ -39,6 +39,8 @@ const expectedCategories = 1 << 16
 // scores are not sums over leaves.
 func NewExpectation(f, density *Model) (*Expectation, error) {
 	switch {
+	case f == nil || density == nil:
+		return nil, fmt.Errorf("%w: an expectation without a forest or without a density; give both", ErrOptions)
 	case f.forest == nil:
 		return nil, fmt.Errorf("%w: the first model is a circuit; give a forest, whose scores are expected", ErrKind)
 	case density.forest != nil:

@@ -127,6 +127,9 @@ func (m *Model) PredictBatch(ctx context.Context, b *dataset.Batch, out []float3
 	if m.forest == nil {
 		return m.Predict(ctx, nil, nil) // which says what it is
 	}
+	if b == nil {
+		return fmt.Errorf("%w: a nil batch; give one of %d columns", dataset.ErrFormat, m.forest.forest.Features)
+	}
 	columns := len(b.Columns)
 	if columns != m.forest.forest.Features {
 		return fmt.Errorf("%w: a batch of %d columns for a forest of %d features", dataset.ErrFormat, columns, m.forest.forest.Features)

@@ -25,7 +25,11 @@ func (m *Model) LogLikelihood(ctx context.Context, rows [][]float64) ([]float64,
 // LogLikelihoodBatch is LogLikelihood of a batch, whose values are stored as the
 // columns of Schema say.
 func (m *Model) LogLikelihoodBatch(ctx context.Context, b *dataset.Batch) ([]float64, error) {
-	ll := make([]float64, max(0, b.Rows))
+	rows := 0
+	if b != nil { // LogLikelihoodInto refuses it
+		rows = max(0, b.Rows)
+	}
+	ll := make([]float64, rows)
 	if err := m.LogLikelihoodInto(ctx, b, ll); err != nil {
 		return nil, err
 	}

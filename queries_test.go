@@ -516,6 +516,9 @@ func TestMalformedBatches(t *testing.T) {
 		if err := call(whole()); err != nil {
 			t.Errorf("%s of a whole batch: %v", name, err)
 		}
+		if err := call(nil); !errors.Is(err, dataset.ErrFormat) {
+			t.Errorf("%s of no batch: %v, want ErrFormat", name, err)
+		}
 		for fault, spoil := range map[string]func(b *dataset.Batch){
 			"more rows than cells":  func(b *dataset.Batch) { b.Rows = 8 },
 			"fewer than no rows":    func(b *dataset.Batch) { b.Rows = -1 },
@@ -542,8 +545,14 @@ func TestMalformedBatches(t *testing.T) {
 			}
 		}
 	}
+	if _, err := m.Divergence(t.Context(), nil, 10, 0); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("from no model: %v, want ErrOptions", err)
+	}
+	if _, err := pce.NewExpectation(nil, m); !errors.Is(err, pce.ErrOptions) {
+		t.Errorf("without a forest: %v, want ErrOptions", err)
+	}
 	for name, q := range map[string]*pce.Query{
-		"a column beyond the last": {Kind: pce.QueryConditional, Columns: []int{77}}, "an unknown kind": {Kind: "bogus"}, "a kind without a name": {},
+		"a column beyond the last": {Kind: pce.QueryConditional, Columns: []int{77}}, "an unknown kind": {Kind: "bogus"}, "a kind without a name": {}, "no query": nil,
 		"no class": {Kind: pce.QueryClass}, "levels beyond 1": {Kind: pce.QueryQuantiles, Columns: []int{0}, Levels: []float64{2}},
 	} {
 		if _, err := m.Answer(t.Context(), q, whole()); !errors.Is(err, pce.ErrOptions) {

@@ -13,6 +13,9 @@ import (
 // if they have the same rows in the same order, whatever file they come from. It
 // reads src once.
 func Digest(ctx context.Context, src Source) (digest [sha256.Size]byte, err error) {
+	if src, err = Checked(src); err != nil {
+		return digest, err
+	}
 	s := src.Schema()
 	text, err := json.Marshal(s)
 	if err != nil {

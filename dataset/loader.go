@@ -53,6 +53,10 @@ type Loader struct {
 // Options that contradict the rows give an error that matches ErrSetting, and then nothing
 // runs.
 func NewLoader(ctx context.Context, src Source, opts LoaderOptions) (*Loader, error) {
+	src, err := Checked(src)
+	if err != nil {
+		return nil, err
+	}
 	plan := Schedule{Rows: src.Rows(), BatchRows: opts.BatchRows, MinSteps: opts.MinSteps, Seed: opts.Seed, InOrder: opts.InOrder}
 	if err := plan.Validate(); err != nil {
 		return nil, err

@@ -35,6 +35,9 @@ type NumberReader struct {
 // nil if there are none, are the columns' names: a file with a header is matched by
 // them, and a column that it lacks is missing in every row.
 func OpenNumbers(path string, columns int, names []string, round Rounding, opts Options) (*NumberReader, error) {
+	if columns < 1 || columns > MaxColumns {
+		return nil, badSetting("%s: rows of %d columns; want 1 to %d", path, columns, MaxColumns)
+	}
 	if names != nil && len(names) != columns {
 		return nil, badSetting("%s: %d names for %d columns; give each its own", path, len(names), columns)
 	}

@@ -237,4 +237,9 @@ func TestNumberReaderRoom(t *testing.T) {
 	if _, err := OpenNumbers(path, 3, []string{"a"}, ToFloat64, Options{}); !errors.Is(err, ErrSetting) {
 		t.Errorf("a name for 3 columns: %v, want ErrSetting", err)
 	}
+	for _, columns := range []int{-1, 0, MaxColumns + 1} {
+		if _, err := OpenNumbers(path, columns, nil, ToFloat64, Options{}); !errors.Is(err, ErrSetting) {
+			t.Errorf("%d columns: %v, want ErrSetting", columns, err)
+		}
+	}
 }

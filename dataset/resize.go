@@ -20,6 +20,9 @@ func (b *Batch) Resize(s *Schema, rows int) {
 
 // Check gives an error that matches ErrFormat if b does not have the columns of s with a cell for each row, and evidence of them alone.
 func (b *Batch) Check(s *Schema) error {
+	if b == nil {
+		return fmt.Errorf("%w: a nil batch; give one of %d columns", ErrFormat, len(s.Columns))
+	}
 	if b.Rows < 0 || len(b.Columns) != len(s.Columns) {
 		return fmt.Errorf("%w: a batch of %d rows and %d columns; want %d columns", ErrFormat, b.Rows, len(b.Columns), len(s.Columns))
 	}

@@ -33,6 +33,9 @@ func (s *Schema) ColumnName(col int) string {
 // Validate reports the first thing that makes s no schema: numbers out of
 // range, a label or a name that is there twice, an image of another size than a row.
 func (s *Schema) Validate() error {
+	if s == nil {
+		return badSetting("a nil schema; give one of a column at least")
+	}
 	if len(s.Columns) == 0 || len(s.Columns) > MaxColumns {
 		return badSetting("schema has %d columns; it takes 1 to %d", len(s.Columns), MaxColumns)
 	}

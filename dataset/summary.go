@@ -22,6 +22,10 @@ type Summary struct {
 // come from a sample where the column is longer than the sample. A column
 // without an observed cell has a zero Summary.
 func Summarize(ctx context.Context, src Source) ([]Summary, error) {
+	src, err := Checked(src)
+	if err != nil {
+		return nil, err
+	}
 	s := src.Schema()
 	out := make([]Summary, len(s.Columns))
 	for i := range out {

@@ -39,6 +39,9 @@ func NewTable(s *Schema, rows int) (*Table, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	if rows < 0 {
+		return nil, badSetting("a table of %d rows; want 0 or more", rows)
+	}
 	t := &Table{schema: s, byteMissing: true}
 	most := 0
 	for i, c := range s.Columns {
@@ -132,6 +135,9 @@ func checkSpan(lo, hi, rows int) {
 // neither a category nor Missing is an error that matches ErrFormat and leaves
 // the table as it was.
 func (t *Table) Append(b *Batch) error {
+	if b == nil {
+		return fmt.Errorf("%w: a nil batch; give one of %d columns", ErrFormat, len(t.schema.Columns))
+	}
 	if len(b.Columns) != len(t.schema.Columns) {
 		return fmt.Errorf("%w: batch has %d columns, table has %d", ErrFormat, len(b.Columns), len(t.schema.Columns))
 	}

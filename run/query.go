@@ -73,6 +73,9 @@ func NewQuantiles(s *dataset.Schema, columns []string, levels []float64) (*Query
 // circuit allows (Blueprint.Queries). NewQuery calls it; call it for a Query made by hand
 // before Answer, which does not check.
 func (q *Query) Check(s *dataset.Schema) error {
+	if q == nil {
+		return fmt.Errorf("%w: a nil query; make one by NewQuery", ErrOptions)
+	}
 	for _, c := range q.Columns {
 		if c < 0 || c >= len(s.Columns) {
 			return fmt.Errorf("%w: column %d of %d, counted from 0; name one that the model has", ErrOptions, c, len(s.Columns))
