@@ -44,44 +44,31 @@ func Table(src dataset.Source) Rows {
 	}
 }
 
-// checkedSource is a source of the caller's whose batches are looked at: a wrong one would end the program far from its
-// cause, and fewer rows than asked for would be trained on in silence.
-type checkedSource struct {
-	dataset.Source
-	rows int // when it was opened: a run has as many from its beginning to its end
-}
-
-// checked returns a source that gives the rows it is asked for or an error. Tables do.
-func checked(src dataset.Source) (dataset.Source, error) {
-	switch src.(type) {
-	case *dataset.Table, *checkedSource:
-		return src, nil
-	}
-	if src == nil || src.Schema() == nil {
-		return nil, fmt.Errorf("%w: rows without a source, or of a source without a schema; give both", ErrOptions)
-	}
-	return &checkedSource{src, src.Rows()}, nil
-}
-
-func (c *checkedSource) Rows() int { return c.rows }
-
-func (c *checkedSource) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
-	if err := c.Source.Gather(ctx, b, rows); err != nil {
-		return err
-	}
-	if b.Rows != len(rows) {
-		return fmt.Errorf("%w: the source gave %d rows where %d were asked for; its Gather has to give all", dataset.ErrFormat, b.Rows, len(rows))
-	}
-	s := c.Schema()
-	if err := b.Check(s); err != nil {
-		return err
-	}
-	for v := range b.Columns {
-		if discrete := s.Columns[v].Kind == dataset.Discrete; b.Rows > 0 && discrete != b.Columns[v].Discrete() {
-			return fmt.Errorf("%w: the source gave codes where its schema has values, or the reverse, in %s", dataset.ErrFormat, s.ColumnName(v))
+// readOnceFor returns rows that are not read anew under a schema under which they were read last: a structure that is chosen by the rows
+// of validation asks for them before training does, and a named pipe has them once.
+func readOnceFor(rows Rows) Rows {
+	var last *dataset.Schema
+	var src dataset.Source
+	return func(ctx context.Context, schema *dataset.Schema) (dataset.Source, error) {
+		if src != nil && schema != nil && last.Equal(schema) && slices.Equal(last.Missing, schema.Missing) &&
+			slices.EqualFunc(last.Columns, schema.Columns, func(a, b dataset.Column) bool { return a.Counts == b.Counts && a.Positive == b.Positive }) {
+			return src, nil
 		}
+		read, err := rows(ctx, schema)
+		if err == nil && schema != nil {
+			last, src = schema, read
+		}
+		return read, err
 	}
-	return nil
+}
+
+// checked returns a source that gives the rows it is asked for or an error.
+func checked(src dataset.Source) (dataset.Source, error) {
+	src, err := dataset.Checked(src)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return src, nil
 }
 
 // described is a source whose schema is one that its rows have been accepted by: that says more of them than a program's own, such

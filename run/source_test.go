@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,16 @@ func TestWrongSource(t *testing.T) {
 			}
 			return nil
 		}}, dataset.ErrFormat, "codes where its schema has values"},
+		{"longer than asked for", &wrongSource{Source: own, gather: func(ctx context.Context, src dataset.Source, b *batch, rows []int) error {
+			if err := src.Gather(ctx, b, append(slices.Clone(rows), rows...)); err != nil {
+				return err
+			}
+			b.Rows = len(rows)
+			return nil
+		}}, nil, ""},
+		{"a table that is nil", (*dataset.Table)(nil), run.ErrOptions, "without a source"},
+		{"endless", &wrongSource{Source: own, rows: func(int) int { return 1 << 50 }}, run.ErrOptions, "1125899906842624 rows"},
+		{"fewer than none", &wrongSource{Source: own, rows: func(int) int { return -1 }}, run.ErrOptions, "-1 rows"},
 		{"fewer rows each time", &wrongSource{Source: own, rows: func(asked int) int { return 201 - asked }}, nil, ""},
 	} {
 		o := small(t, "hclt")

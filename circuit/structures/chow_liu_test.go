@@ -346,6 +346,13 @@ func TestFastLog(t *testing.T) {
 	}
 }
 
+// short is a source whose batches lack a row.
+type short struct{ *table }
+
+func (s short) Gather(ctx context.Context, b *dataset.Batch, rows []int) error {
+	return s.table.Gather(ctx, b, rows[1:])
+}
+
 func TestBadChowLiu(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -371,6 +378,9 @@ func TestBadChowLiu(t *testing.T) {
 		{t.Context(), mixed(20), func(o *ChowLiuOptions) { o.Workers = 0 }, ErrOptions},
 		{t.Context(), empty, func(*ChowLiuOptions) {}, ErrData},
 		{t.Context(), &table{code: [][]int{{1}}, value: [][]float32{nil}}, func(*ChowLiuOptions) {}, ErrData},
+		{t.Context(), nil, func(*ChowLiuOptions) {}, ErrData},
+		{t.Context(), (*dataset.Table)(nil), func(*ChowLiuOptions) {}, ErrData},
+		{t.Context(), short{mixed(20)}, func(*ChowLiuOptions) {}, dataset.ErrFormat},
 		{t.Context(), wild, func(*ChowLiuOptions) {}, ErrData},
 		{t.Context(), wildLabel, func(*ChowLiuOptions) {}, ErrData},
 		{cancelled, mixed(20), func(*ChowLiuOptions) {}, context.Canceled},

@@ -56,6 +56,10 @@ func mutualInformation(ctx context.Context, src dataset.Source, opts ChowLiuOpti
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
+	src, err := dataset.Checked(src)
+	if err != nil {
+		return nil, fmt.Errorf("%w: chow-liu: %w", ErrData, err)
+	}
 	n := len(src.Schema().Columns)
 	if n < 1 || n > maxPairVars || src.Rows() < 1 {
 		return nil, fmt.Errorf("%w: chow-liu over %d columns and %d rows; 1 to %d columns and at least 1 row are needed",

@@ -47,6 +47,8 @@ func TestRefusals(t *testing.T) {
 		says string
 	}{
 		{"an empty column", void, func(o *Options) { o.Leaves = voidLeaves }, structures.ErrData, "column 2 has no observed cell"},
+		{"no source", nil, func(*Options) {}, structures.ErrData, "without a source"},
+		{"no source of validation", src, func(o *Options) { o.Valid = (*dataset.Table)(nil) }, structures.ErrData, "without a source"},
 		{"few rows", src, func(o *Options) { o.MinRows = 201 }, structures.ErrData, "200 rows, fewer than min_rows, which is 201"},
 		{"many columns", many, func(o *Options) { o.Leaves = make([]circuit.Leaf, 100000) }, structures.ErrData, "100000 columns"},
 		{"k-means of a large table", long, func(o *Options) { o.Leaves, o.Rows = bits, KMeans }, structures.ErrOptions, "more than 16777216 cells"},

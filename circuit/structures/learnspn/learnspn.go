@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/structures"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -38,6 +39,13 @@ func (l *Learned) String() string {
 // give an error that matches structures.ErrOptions, rows that cannot be learned from one that
 // matches structures.ErrData; when ctx ends, its error is returned.
 func Learn(ctx context.Context, src dataset.Source, opts Options) (*Learned, error) {
+	src, err := dataset.Checked(src)
+	if err == nil && opts.Valid != nil {
+		opts.Valid, err = dataset.Checked(opts.Valid)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: learnspn: %w", structures.ErrData, err)
+	}
 	if err := opts.check(src); err != nil {
 		return nil, err
 	}
