@@ -3,6 +3,7 @@ package circuit
 import (
 	"fmt"
 	"math/bits"
+	"reflect"
 	"slices"
 )
 
@@ -184,7 +185,7 @@ func checkInput(g *Graph, id NodeID) error {
 	switch {
 	case len(n.Children) != 0:
 		return fault(g, id, "has %d children; inputs have none", len(n.Children))
-	case n.Leaf == nil:
+	case n.Leaf == nil || isNilPointer(n.Leaf):
 		return fault(g, id, "has no leaf; say which family it is")
 	case n.Var < 0 || n.Var >= g.NumVars:
 		return fault(g, id, "reads variable %d of %d; want 0 to %d", n.Var, g.NumVars, g.NumVars-1)
@@ -196,6 +197,12 @@ func checkInput(g *Graph, id NodeID) error {
 		return fault(g, id, "has %d units of %d parameters; want at most %d parameters", n.Units, n.Leaf.NumParams(), maxNodeParams)
 	}
 	return nil
+}
+
+// isNilPointer reports whether a leaf is a pointer to none: its methods, those of the family itself, panic.
+func isNilPointer(l Leaf) bool {
+	v := reflect.ValueOf(l)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func checkProduct(g *Graph, id NodeID) error {

@@ -53,6 +53,7 @@ func TestValidate(t *testing.T) {
 		{"root outside", func(g *Graph) { g.Root = 9 }, "root is 9"},
 		{"root negative", func(g *Graph) { g.Root = -1 }, "root is -1"},
 		{"root of many units", func(g *Graph) { g.Root = 6 }, "4 units; a root has one"},
+		{"a pointer to no leaf", func(g *Graph) { g.Nodes[2].Leaf = (*Gaussian)(nil) }, "has no leaf"},
 		{"no units", func(g *Graph) { g.Nodes[6].Units = 0 }, "0 units"},
 		{"too many units", func(g *Graph) { g.Nodes[6].Units = MaxUnits + 1 }, "units"},
 		{"unknown kind", func(g *Graph) { g.Nodes[6].Kind = 7 }, "kind 7"},
