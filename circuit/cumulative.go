@@ -26,13 +26,19 @@ func (LogNormal) Below(p []float64, x float64) float64 {
 }
 
 // Below adds up probabilities from x away from the mode, until they are below 1e-20 of the
-// first: those of the counts up to x, or of the larger ones.
+// first: those of the counts up to x, or of the larger ones. Many counts are integrated over.
 func (l Poisson) Below(p []float64, x float64) float64 {
 	if !(x >= 0) {
 		return 0
 	}
 	const least = 1e-20
 	x = math.Floor(x)
+	if poissonReach(p[0], x) > manyCounts {
+		if x < l.Mode(p) {
+			return min(1, math.Exp(l.LogRange(p, 0, x)))
+		}
+		return max(0, 1-math.Exp(l.LogRange(p, x+1, math.Inf(1))))
+	}
 	sum, term := 0.0, 1.0
 	if x < l.Mode(p) {
 		for k := x; k >= 0 && term > least; k-- {

@@ -147,3 +147,44 @@ func TestInitOfLargeCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestPoissonOfManyCounts compares ranges of so many counts that they are integrated over with sums of the counts: probabilities, moments
+// and the distribution function, in the middle and in both tails.
+func TestPoissonOfManyCounts(t *testing.T) {
+	const rate = 1e8 // with a deviation of 10^4
+	l, p := Poisson{}, []float64{rate}
+	sum := func(low, high float64) (log, mean, variance float64) {
+		at := min(max(rate, low), high)
+		top := l.LogProb(p, at)
+		var s, first, second float64
+		for k := max(low, at-100_000); k <= min(high, at+100_000); k++ {
+			w := math.Exp(l.LogProb(p, k) - top)
+			s, first, second = s+w, first+w*(k-at), second+w*(k-at)*(k-at)
+		}
+		mean = first / s
+		return top + math.Log(s), at + mean, second/s - mean*mean
+	}
+	for _, r := range [][2]float64{
+		{0, math.Inf(1)}, {rate - 4e4, rate + 5e4}, {rate - 7e4, rate - 1e3}, {rate + 1e4, rate + 9e4}, {0, rate}, {rate + 12345, math.Inf(1)}, {0, rate - 25000},
+	} {
+		if at := min(max(rate, r[0]), r[1]); !(min(r[1]-r[0], poissonReach(rate, at)) > manyCounts) {
+			t.Fatalf("%v: the counts are few, and added up", r)
+		}
+		log, mean, variance := sum(r[0], r[1])
+		gotMean, gotVariance := l.RangeMoments(p, r[0], r[1])
+		if got := l.LogRange(p, r[0], r[1]); !(math.Abs(got-log) <= 1e-7) || !(math.Abs(gotMean-mean) <= 1e-3) || !(math.Abs(gotVariance/variance-1) <= 1e-6) {
+			t.Errorf("%v: log %v, mean %v, variance %v; want %v, %v, %v", r, got, gotMean, gotVariance, log, mean, variance)
+		}
+		if math.IsInf(r[1], 1) {
+			continue
+		}
+		if want, _, _ := sum(0, r[1]); !(math.Abs(l.Below(p, r[1])-math.Exp(want)) <= 1e-8) {
+			t.Errorf("below %v: %v, want %v", r[1], l.Below(p, r[1]), math.Exp(want))
+		}
+	}
+	for _, rate := range []float64{1e10, 1e12} { // half of which is below the rate, but for a third of a count
+		if got := l.Below([]float64{rate}, rate); !(math.Abs(got-0.5-2/(3*math.Sqrt(2*math.Pi*rate))) <= 1e-9) {
+			t.Errorf("below %v: %v", rate, got)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func (l Poisson) RangeMoments(p []float64, low, high float64) (mean, variance fl
 
 // addRange returns the log of the largest probability of the counts from low to high and, in
 // units of it, the sums of their probabilities and of these times the distance from the
-// likeliest count and its square. Counts below 1e-20 of it are left out.
+// likeliest count and its square. Counts below 1e-20 of it are left out, and many counts are integrated over.
 func (l Poisson) addRange(p []float64, low, high float64) (top, sum, first, second float64) {
 	low, high = max(0, math.Ceil(low)), math.Floor(high)
 	if low > high {
@@ -108,6 +108,9 @@ func (l Poisson) addRange(p []float64, low, high float64) (top, sum, first, seco
 	}
 	const least = 1e-20
 	at := min(max(l.Mode(p), low), high)
+	if min(high-low, poissonReach(p[0], at)) > manyCounts {
+		return l.addMany(p, low, high, at)
+	}
 	sum = 1
 	for k, w := at, 1.0; k < high; {
 		k++
@@ -124,6 +127,30 @@ func (l Poisson) addRange(p []float64, low, high float64) (top, sum, first, seco
 		sum, first, second = sum+w, first+w*(k-at), second+w*(k-at)*(k-at)
 	}
 	return l.LogProb(p, at), sum, first, second
+}
+
+// manyCounts is how many counts are added up one by one at most; those of a rate of 10^12 that matter are 10^7.
+const manyCounts = 1 << 16
+
+// poissonReach is how far from a count, on the side away from the rate, the probabilities are below 1e-20 of its own.
+func poissonReach(rate, at float64) float64 {
+	const far = 46 // natural logs
+	deviation := math.Sqrt(rate)
+	z := math.Abs(at-rate) / deviation
+	return deviation * 2 * far / (z + math.Sqrt(z*z+2*far))
+}
+
+// addMany is addRange of many counts, from one of which to the next the probability changes by less than a thousandth. By the rule of the
+// midpoint their sum is the integral from half a count below the first to half a count above the last, to 1e-7 of it.
+func (l Poisson) addMany(p []float64, low, high, at float64) (top, sum, first, second float64) {
+	const parts = 16
+	top = l.LogProb(p, at)
+	reach := poissonReach(p[0], at)
+	lo, hi := max(low-0.5-at, -reach), min(high+0.5-at, reach)
+	share := func(d float64) float64 { return math.Exp(l.LogProb(p, at+d) - top) }
+	sum, first = integrate(lo, hi, parts, func(d float64) (float64, float64) { w := share(d); return w, w * d })
+	second, _ = integrate(lo, hi, parts, func(d float64) (float64, float64) { return share(d) * d * d, 0 })
+	return top, sum, first, second
 }
 
 // log is the natural log of the probability that a number lies in the range.
