@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -161,6 +162,9 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 	if n < 2 && (spec.Type == "binomial" || spec.Type == "discretised-logistic") {
 		return spec, fmt.Errorf("has %d category, a %s leaf 2 or more; choose leaf type categorical", n, spec.Type)
 	}
+	if problem := l.unordered(c, spec.Type); problem != "" {
+		return spec, errors.New(problem)
+	}
 	switch spec.Type {
 	case "categorical":
 		spec.Categories = n
@@ -182,6 +186,57 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 		}
 	}
 	return spec, nil
+}
+
+// firstCodes returns from which code on the histogram of each discrete column has its bins: from the least that rows have where that is
+// beyond the middle, as of years, of which bins from 0 on would tell hardly any apart; else 0. Columns that share leaves have the same.
+func (s *Structure) firstCodes(ctx context.Context, src dataset.Source, schema *dataset.Schema) ([]int, error) {
+	firsts, joined := make([]int, len(schema.Columns)), make([]bool, len(schema.Columns))
+	for i, l := range s.leavesOf(schema.Columns) {
+		c := &schema.Columns[i]
+		joined[i] = c.Kind == dataset.Discrete && c.Labels == nil && l.typeOf(c) == "histogram" && cmp.Or(l.Bins, defaultBins) < c.Categories
+	}
+	if !slices.Contains(joined, true) {
+		return firsts, nil
+	}
+	sums, err := dataset.Summarize(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	least := math.MaxInt
+	for i := range firsts {
+		if joined[i] {
+			firsts[i] = int(sums[i].Min) // 0 of a column without cells
+			least = min(least, firsts[i])
+		}
+	}
+	for i := range firsts {
+		if s.tied() && joined[i] {
+			firsts[i] = least
+		}
+		if 2*firsts[i] <= schema.Columns[i].Categories {
+			firsts[i] = 0
+		}
+	}
+	return firsts, nil
+}
+
+// unordered says why a family that takes codes for numbers, or joins neighbouring ones, cannot describe the texts of a column: these
+// have the order of the alphabet, in which 10 comes before 2. Texts that are numbers in their order are fine, and so are two.
+func (l *Leaf) unordered(c *dataset.Column, family string) string {
+	joins := family == "binomial" || family == "discretised-logistic" || family == "histogram" && cmp.Or(l.Bins, defaultBins) < c.Categories
+	if !joins || c.Labels == nil || c.Categories <= 2 {
+		return ""
+	}
+	numbers := c.LabelNumbers()
+	switch {
+	case numbers == nil:
+		return fmt.Sprintf("holds texts, such as %.40q and %.40q, which have no order that a %s leaf could describe; choose leaf type categorical, or write numbers in their place",
+			c.Labels[0], c.Labels[1], family)
+	case !slices.IsSorted(numbers):
+		return fmt.Sprintf("holds numbers as texts, in the order of the alphabet, and a %s leaf describes numbers in theirs; set the column's type to discrete, or choose leaf type categorical", family)
+	}
+	return ""
 }
 
 // stored returns the schema under which the rows of src have to be stored for the
