@@ -391,8 +391,19 @@ func (s *Structure) shareCategories(schema *dataset.Schema) error {
 			largest = max(largest, c.Categories)
 		}
 	}
+	keys := dataset.Keys(s.Leaves, schema.Columns)
 	for i, l := range s.leavesOf(schema.Columns) {
 		c := &schema.Columns[i]
+		if n := s.Leaves[keys[i]].Categories; n > 0 && keys[i] != "*" {
+			switch {
+			case c.Labels != nil:
+				return fmt.Errorf("%w: %s holds texts, of which rows have %d, and its own leaf %d categories; leave these out",
+					ErrOptions, schema.ColumnName(i), c.Categories, n)
+			case c.Kind == dataset.Continuous && (l.Type == "" || l.Type == "auto"):
+				return fmt.Errorf("%w: %s is continuous, and its own leaf has %d categories; leave these out, or make the column discrete",
+					ErrOptions, schema.ColumnName(i), n)
+			}
+		}
 		if c.Kind != dataset.Discrete || c.Labels != nil {
 			continue
 		}

@@ -118,6 +118,7 @@ func TestLeavesOfColumns(t *testing.T) {
 		{map[string]run.Leaf{"a": {Type: "poisson"}, "*": {Type: "histogram", Bins: 4}}, "poisson histogram histogram histogram"},
 		{map[string]run.Leaf{"c": {MinSigma: 1}}, "categorical gaussian categorical gaussian"},
 		{map[string]run.Leaf{"c": {Type: "poisson", Categories: 4}}, "categorical gaussian poisson gaussian"},
+		{map[string]run.Leaf{"b": {Categories: 4}}, `pce: bad options: "b" is continuous, and its own leaf has 4 categories; leave these out, or make the column discrete`},
 		{map[string]run.Leaf{"c": {Categories: 4}}, `pce: bad options: "c" has the category 8, and leaves have 4 categories; give them at least 9`},
 		{map[string]run.Leaf{"B": {Type: "log-normal"}}, `pce: bad options: a leaf is set for column "B", and there is none; write a name of the header, the number of a column that has none, or *`},
 		{map[string]run.Leaf{"d": {Type: "log-normal"}}, `pce: bad options: "d" has the number -0.`},
