@@ -44,7 +44,7 @@ type Model struct {
 type Leaf struct {
 	Type       string    `yaml:"type" enum:"auto|categorical|bernoulli|binomial|gaussian|log-normal|discretised-logistic|histogram|poisson" doc:"family; auto: categorical for discrete columns, Gaussian for continuous ones"`
 	Categories int       `yaml:"categories" min:"0" max:"16777216" doc:"values of a discrete variable, 0..categories-1; 0: as many as the data has"`
-	Bins       int       `yaml:"bins" min:"0" max:"16777216" doc:"bins of equal width of a histogram leaf, from the least to the largest number of a continuous column, at most one for each value of a discrete one; 0: 32"`
+	Bins       int       `yaml:"bins" min:"0" max:"16777216" doc:"bins of equal width of a histogram leaf, from the least to the largest number of a continuous column, at most one for each value of a discrete one, from 0 or from the least where that is above the middle; 0: 32"`
 	Edges      []float64 `yaml:"edges" doc:"ascending edges of the bins of a histogram leaf over a continuous column, instead of bins"`
 	Outside    float64   `yaml:"outside" min:"0" doc:"density of a histogram leaf over a continuous column beyond its edges"`
 	MinSigma   float64   `yaml:"min_sigma" min:"0" doc:"least standard deviation of a Gaussian leaf, in the units of the column, or of the logarithm in a log-normal one; 0: a hundredth of the column's spread, or 0.01"`

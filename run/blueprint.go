@@ -109,7 +109,7 @@ func build(ctx context.Context, s Structure, train Rows, opts compile.Options, t
 				return nil, err
 			}
 		}
-		leaves, err := s.leaves(schema)
+		leaves, err := s.leaves(ctx, b.Train, schema)
 		if err != nil {
 			return nil, err
 		}

@@ -92,12 +92,16 @@ func (s *Structure) check(schema *dataset.Schema) error {
 	return nil
 }
 
-// leaves returns the leaf of each column of a schema, which stored has returned.
-func (s *Structure) leaves(schema *dataset.Schema) ([]circuit.Leaf, error) {
+// leaves returns the leaf of each column of a schema, which stored has returned for the rows of src.
+func (s *Structure) leaves(ctx context.Context, src dataset.Source, schema *dataset.Schema) ([]circuit.Leaf, error) {
 	out := make([]circuit.Leaf, len(schema.Columns))
+	firsts, err := s.firstCodes(ctx, src, schema)
+	if err != nil {
+		return nil, err
+	}
 	for i, l := range s.leavesOf(schema.Columns) {
 		c := schema.Columns[i]
-		spec, err := l.spec(&c)
+		spec, err := l.spec(&c, firsts[i])
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s %w", ErrOptions, schema.ColumnName(i), err)
 		}
@@ -128,8 +132,8 @@ func (l *Leaf) typeOf(c *dataset.Column) string {
 // spec returns the leaf of one column, in units of the cells as they are stored: the floor of
 // a Gaussian is divided by the column's scale. It is called after the column's edges were set.
 // A column that the family cannot describe gives an error without its name, which the caller
-// puts in front.
-func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
+// puts in front. The bins of a discrete column's histogram divide the codes from first on; those before it, if any, are a bin of their own.
+func (l *Leaf) spec(c *dataset.Column, first int) (circuit.LeafSpec, error) {
 	spec := circuit.LeafSpec{Type: l.typeOf(c)}
 	discrete := c.Kind == dataset.Discrete
 	switch spec.Type {
@@ -177,12 +181,15 @@ func (l *Leaf) spec(c *dataset.Column) (circuit.LeafSpec, error) {
 	case "discretised-logistic":
 		spec.Codes, spec.MinScale = n, l.MinScale
 	case "histogram":
-		bins := min(cmp.Or(l.Bins, defaultBins), n)
+		bins := min(cmp.Or(l.Bins, defaultBins), n-first)
 		if bins < 1 {
 			return spec, fmt.Errorf("would have a histogram of %d bins; choose at least 1", l.Bins)
 		}
+		if first > 0 {
+			spec.Edges = append(spec.Edges, 0)
+		}
 		for i := range bins + 1 {
-			spec.Edges = append(spec.Edges, i*n/bins)
+			spec.Edges = append(spec.Edges, first+i*(n-first)/bins)
 		}
 	}
 	return spec, nil
