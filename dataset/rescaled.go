@@ -10,7 +10,8 @@ import (
 // of like, column by column; src itself where they are stored like that already.
 // Codes without labels are numbers too where like has a continuous column, and are stored as its numbers
 // if it has a scale or bins: as they are, they would be read as stored values, or as bins.
-// Codes of labels that like has at other places, as columns that share leaves have those of all, become the codes there.
+// Codes of labels that like has at other places, as columns that share leaves have those of all, become the codes there, and so do
+// numbers without labels where like has labels that are numbers, and the reverse.
 // Other columns stay as they are.
 func Rescaled(src Source, like *Schema) Source {
 	have := src.Schema()
@@ -20,8 +21,8 @@ func Rescaled(src Source, like *Schema) Source {
 	codes := map[int][]int{}
 	for i := range min(len(have.Columns), len(like.Columns)) {
 		from, to := &have.Columns[i], &like.Columns[i]
-		if to.Kind == Discrete && (to.Categories <= MaxNarrow || have.WideCodes()) {
-			codes[i] = recoded(from.Labels, to.Labels)
+		if from.Kind == Discrete && to.Kind == Discrete && (to.Categories <= MaxNarrow || have.WideCodes()) {
+			codes[i] = recoded(from, to)
 		}
 		same := from.Offset == to.Offset && from.Scale == to.Scale
 		if from.Kind == Discrete {
@@ -43,22 +44,12 @@ func Rescaled(src Source, like *Schema) Source {
 	return &rescaled{Source: src, schema: &own, columns: columns, codes: codes}
 }
 
-// recoded returns the codes that some labels have in another list, nil where codes stay as they are: the list begins with these
-// labels, or lacks one.
-func recoded(labels, in []string) []int {
-	if len(labels) <= len(in) && sameLabels(labels, in[:len(labels)]) {
+// recoded returns the codes in another column of the categories of a column, nil where codes stay as they are: these are the same, or the
+// other column lacks a label. It may lack a number that no row has.
+func recoded(from, to *Column) []int {
+	codes, all := from.CodesIn(to)
+	if !all && from.Labels != nil {
 		return nil
-	}
-	place := make(map[string]int, len(in))
-	for code, label := range in {
-		place[label] = code
-	}
-	codes := make([]int, len(labels))
-	for code, label := range labels {
-		var ok bool
-		if codes[code], ok = place[label]; !ok {
-			return nil
-		}
 	}
 	return codes
 }
@@ -85,6 +76,9 @@ func (r *rescaled) Gather(ctx context.Context, b *Batch, rows []int) error {
 				code := cells.Codes.At(n)
 				if code >= len(codes) {
 					return fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, r.schema.ColumnName(i), code, len(codes))
+				}
+				if code != Missing && codes[code] == Missing {
+					return fmt.Errorf("%w: %s has the number %d, which is not one of its categories", ErrFormat, r.schema.ColumnName(i), code)
 				}
 				if code != Missing {
 					to.Set(n, codes[code])
