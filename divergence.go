@@ -66,7 +66,8 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 	if m.forest != nil || other.forest != nil {
 		return nil, errForest
 	}
-	if err := sameColumns(m.plan, other.plan); err != nil {
+	codes, err := sameColumns(m.plan, other.plan)
+	if err != nil {
 		return nil, fmt.Errorf("%w: the models are not of the same columns: %v", ErrOptions, err)
 	}
 	expectations := func(entropy, cross, kl Estimate) *Divergence {
@@ -78,8 +79,8 @@ func (m *Model) Divergence(ctx context.Context, other *Model, n int, seed uint64
 		return expectations(exactly(x.Entropy), exactly(x.CrossEntropy), exactly(x.KL)), err
 	}
 	var entropy, cross, kl average
-	err := m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
-		rows, excluded := rescaled(b, p, q)
+	err = m.weigh(ctx, n, seed, []*average{&entropy, &cross, &kl}, func(b *dataset.Batch, ll, weight []float64) error {
+		rows, excluded := rescaled(b, p, q, codes)
 		as, err := other.LogLikelihoodBatch(ctx, rows)
 		if err != nil {
 			return err
@@ -207,15 +208,17 @@ func fillStates(b *dataset.Batch, domains []int, first int) {
 	}
 }
 
-// sameColumns says why rows of two models cannot be compared, or returns nil. Columns go by their places, so a name at
+// sameColumns says why rows of two models cannot be compared, or returns what dataset.Column.CodesIn says of each discrete column: models
+// of other files may have the same categories under other codes. Columns go by their places, so a name at
 // another place of the other model means other columns. The probability of a count says nothing beside a density;
 // histograms of whole numbers have either. A column that the other model does not read has no probability there, and would
 // count as if it were certain.
-func sameColumns(m, other *run.Blueprint) error {
+func sameColumns(m, other *run.Blueprint) (codes [][]int, err error) {
 	p, q := m.Schema, other.Schema
-	if err := cmp.Or(p.Accepts(q), q.Accepts(p)); err != nil {
-		return err
+	if err := cmp.Or(unlabelled(p).Accepts(unlabelled(q)), unlabelled(q).Accepts(unlabelled(p))); err != nil {
+		return nil, err
 	}
+	codes = make([][]int, len(p.Columns))
 	place := map[string]int{}
 	for v, c := range q.Columns {
 		place[c.Name] = v
@@ -224,16 +227,33 @@ func sameColumns(m, other *run.Blueprint) error {
 	for v := range p.Columns {
 		a, b := &p.Columns[v], &q.Columns[v]
 		if read[v] >= 0 && others[v] < 0 {
-			return fmt.Errorf("no leaf of the other one reads %s, so it says nothing of it; give a model of all columns", p.ColumnName(v))
+			return nil, fmt.Errorf("no leaf of the other one reads %s, so it says nothing of it; give a model of all columns", p.ColumnName(v))
 		}
 		if w, ok := place[a.Name]; ok && w != v && a.Name != "" {
-			return fmt.Errorf("%s is column %d of one and column %d of the other; give models with one order of columns", p.ColumnName(v), v+1, w+1)
+			return nil, fmt.Errorf("%s is column %d of one and column %d of the other; give models with one order of columns", p.ColumnName(v), v+1, w+1)
 		}
 		if a.Counts != b.Counts && !whole(m.Graph, v) && !whole(other.Graph, v) {
-			return fmt.Errorf("%s has probabilities of counts in one and densities in the other; give models whose leaves of it are alike", p.ColumnName(v))
+			return nil, fmt.Errorf("%s has probabilities of counts in one and densities in the other; give models whose leaves of it are alike", p.ColumnName(v))
+		}
+		if a.Kind != dataset.Discrete {
+			continue
+		}
+		var all bool
+		if codes[v], all = a.CodesIn(b); !all {
+			return nil, fmt.Errorf("%s has other categories in one than in the other; give models that were trained on the same ones", p.ColumnName(v))
 		}
 	}
-	return nil
+	return codes, nil
+}
+
+// unlabelled returns a schema without the labels of its categories.
+func unlabelled(s *dataset.Schema) *dataset.Schema {
+	out := *s
+	out.Columns = slices.Clone(s.Columns)
+	for v := range out.Columns {
+		out.Columns[v].Labels = nil
+	}
+	return &out
 }
 
 // whole reports whether all leaves of a variable are histograms of whole numbers.
@@ -244,12 +264,15 @@ func whole(g *circuit.Graph, variable int) bool {
 	})
 }
 
-// rescaled returns rows of one schema as another one stores them, and those with a number that a column of the other
+// rescaled returns rows of one schema as another one stores them, with its codes where they are others, and those with a number that a column of the other
 // excludes. These have the cell missing, since a model refuses such numbers in rows that it is asked about.
-func rescaled(b *dataset.Batch, from, to *dataset.Schema) (out *dataset.Batch, excluded []int) {
+func rescaled(b *dataset.Batch, from, to *dataset.Schema, codes [][]int) (out *dataset.Batch, excluded []int) {
 	out = &dataset.Batch{Rows: b.Rows, Columns: append([]dataset.Cells{}, b.Columns...)}
 	for v := range out.Columns {
-		if b.Columns[v].Discrete() {
+		if cells := &b.Columns[v]; cells.Discrete() {
+			if codes[v] != nil {
+				out.Columns[v] = dataset.Cells{Codes: recoded(&cells.Codes, codes[v])}
+			}
 			continue
 		}
 		c, values := &to.Columns[v], make([]float32, b.Rows)
@@ -263,6 +286,17 @@ func rescaled(b *dataset.Batch, from, to *dataset.Schema) (out *dataset.Batch, e
 		out.Columns[v].Values = values
 	}
 	return out, excluded
+}
+
+// recoded returns cells with other codes.
+func recoded(cells *dataset.Codes, codes []int) dataset.Codes {
+	out := dataset.MissingCodes(cells.Wide != nil, cells.Len())
+	for r := range cells.Len() {
+		if code := cells.At(r); code != dataset.Missing {
+			out.Set(r, codes[code])
+		}
+	}
+	return out
 }
 
 // average is a mean with its standard error, or an expectation that is added up.

@@ -275,6 +275,65 @@ func TestDivergenceOfOtherColumns(t *testing.T) {
 	}
 }
 
+// TestDivergenceOfOtherCodes compares models of the same distribution whose codes of a category differ: labels in another order, and numbers
+// that one model has as texts, in the order of the alphabet. Other categories are refused.
+func TestDivergenceOfOtherCodes(t *testing.T) {
+	mass := map[string]float64{"0": 0.05, "1": 0.4, "2": 0.1, "3": 0.02, "4": 0.03, "5": 0.05, "6": 0.05, "7": 0.05, "8": 0.05, "9": 0.1, "10": 0.1, "x": 0.1}
+	open := func(labels string, named bool) *pce.Model {
+		g := &circuit.Graph{NumVars: 1}
+		s := &dataset.Schema{Columns: []dataset.Column{{Name: "a"}}}
+		words := strings.Fields(labels)
+		g.Nodes = []circuit.Node{{Kind: circuit.Input, Units: 1, Leaf: circuit.Categorical{Categories: len(words)}}}
+		if s.Columns[0].Categories = len(words); named {
+			s.Columns[0].Labels = words
+		}
+		path, total := filepath.Join(t.TempDir(), "m.safetensors"), 0.0
+		for _, word := range words {
+			total += mass[word]
+		}
+		if err := run.WriteCircuit(path, g, s, func(_ circuit.NodeID, p []float64) error {
+			for i, word := range words {
+				p[i] = mass[word] / total
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := pce.Open(t.Context(), path, pce.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	const ascending, alphabet = "0 1 2 3 4 5 6 7 8 9 10", "0 1 10 2 3 4 5 6 7 8 9"
+	for _, tc := range []struct {
+		p, q          string
+		pNamed, named bool
+		want          string // of an error
+	}{
+		{ascending, ascending, false, false, ""},
+		{ascending, alphabet, false, true, ""},
+		{alphabet, ascending, true, false, ""},
+		{alphabet, ascending, true, true, ""},
+		{"1 2 x", "x 2 1", true, true, ""},
+		{"1 2 x", "1 2 x", true, false, ""}, // texts go by their codes
+		{"1 2 x", "1 2 3", true, true, `"a" has other categories`},
+		{"0 1 2", "1 2 3", false, true, `"a" has other categories`},
+		{"0 1 2", "0 1 2 3", false, false, "categories"},
+	} {
+		d, err := open(tc.p, tc.pNamed).Divergence(t.Context(), open(tc.q, tc.named), 5, 0)
+		switch {
+		case tc.want != "":
+			if !errors.Is(err, pce.ErrOptions) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s and %s: %v, want %q", tc.p, tc.q, err, tc.want)
+			}
+		case err != nil || !(math.Abs(d.KL.Nats) < 1e-6) || !near(d.CrossEntropy.Nats, d.Entropy.Nats):
+			t.Errorf("%s and %s: %+v, %v; want no divergence", tc.p, tc.q, d, err)
+		}
+	}
+}
+
 // TestDivergenceOfExcludedNumbers draws numbers that the other model's leaves exclude: the divergence is infinite.
 func TestDivergenceOfExcludedNumbers(t *testing.T) {
 	normal := openText(t, "circuit 1\na = input x0 gaussian 0 1\n")

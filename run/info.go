@@ -233,8 +233,14 @@ func (b *Blueprint) Comparable(other *Blueprint) (bool, error) {
 		return false, err
 	}
 	for i := range b.Schema.Columns {
-		if c, d := &b.Schema.Columns[i], &other.Schema.Columns[i]; c.Scale != d.Scale || c.Offset != d.Offset {
+		c, d := &b.Schema.Columns[i], &other.Schema.Columns[i]
+		if c.Scale != d.Scale || c.Offset != d.Offset {
 			return false, nil // leaves speak of other numbers
+		}
+		if c.Kind == dataset.Discrete && d.Kind == dataset.Discrete {
+			if codes, all := c.CodesIn(d); codes != nil || !all {
+				return false, nil // or of other categories
+			}
 		}
 	}
 	return b.MPEExact() && other.MPEExact(), nil
