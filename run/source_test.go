@@ -135,3 +135,19 @@ func TestTrainTables(t *testing.T) {
 		}
 	}
 }
+
+// TestValidOnce reads the rows of validation once, although those of a search choose the structure and are those that training looks at,
+// too: a named pipe has them once.
+func TestValidOnce(t *testing.T) {
+	o, reads := small(t, "learnspn"), 0
+	valid := o.Valid
+	o.Structure.LearnSPN.Search = true
+	o.Valid = func(ctx context.Context, s *dataset.Schema) (dataset.Source, error) {
+		reads++
+		return valid(ctx, s)
+	}
+	r, err := run.Train(t.Context(), o)
+	if err != nil || math.IsNaN(r.ValidLL) || reads != 1 {
+		t.Errorf("%d reads, %v", reads, err)
+	}
+}

@@ -65,6 +65,9 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 	if opts.Samples < 0 || opts.Samples > MaxSamples { // they are drawn when all is trained, too late for a mistake
 		return nil, fmt.Errorf("%w: Samples is %d, want 0..%d", ErrOptions, opts.Samples, MaxSamples)
 	}
+	if opts.Valid != nil {
+		opts.Valid = readOnceFor(opts.Valid)
+	}
 	lock, err := claim(opts.Dir, opts.Resume)
 	if err != nil {
 		return nil, err
