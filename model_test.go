@@ -3,6 +3,7 @@ package pce_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -172,6 +173,39 @@ func TestSaveUnreachable(t *testing.T) {
 	for id, want := range []float32{0.25, 0.5} {
 		if err := saved.Params(circuit.NodeID(id), p); err != nil || p[1] != want {
 			t.Errorf("node %d has %v, %v; want %v", id, p, err, want)
+		}
+	}
+}
+
+// TestSaveOpen saves a circuit with a node that the root cannot reach and whose parameters its file leaves open: the node is left out, in
+// float32 and with all digits.
+func TestSaveOpen(t *testing.T) {
+	const open = "circuit 1\nb = input x0 bernoulli\na = input x0 bernoulli %s\nroot a\n"
+	for _, path := range []run.Path{run.PathTensor, run.PathCode} {
+		for _, p := range []string{"0.25", "0.1"} { // float32 has all digits of one
+			from := filepath.Join(t.TempDir(), "m.txt")
+			if err := os.WriteFile(from, fmt.Appendf(nil, open, p), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			m, err := pce.Open(t.Context(), from, pce.Options{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			to := filepath.Join(t.TempDir(), "m.safetensors")
+			if err := m.Save(t.Context(), to); err != nil {
+				t.Fatalf("%s %s: %v", path, p, err)
+			}
+			saved, err := pce.Open(t.Context(), to, pce.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer saved.Close()
+			want, err := m.LogLikelihood(t.Context(), [][]float64{{1}})
+			got, err2 := saved.LogLikelihood(t.Context(), [][]float64{{1}})
+			if n := len(saved.Graph().Nodes); err != nil || err2 != nil || !near(got[0], want[0]) || n != 1 {
+				t.Errorf("%s %s: %d nodes, %v for %v (%v, %v)", path, p, n, got, want, err, err2)
+			}
 		}
 	}
 }

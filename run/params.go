@@ -173,13 +173,14 @@ func (b *Blueprint) read(ctx context.Context, src ParamReader) circuit.ParamFunc
 	}
 }
 
-// narrow reports whether float32 holds every digit of all parameters.
+// narrow reports whether float32 holds every digit of all parameters that the root's value depends on.
 func (b *Blueprint) narrow() (bool, error) {
 	if b.wide == nil {
 		return true, nil
 	}
-	load := circuit.Parameters(b.Graph, b.wide)
-	for i := range b.Graph.Nodes {
+	g, wide := circuit.Reached(b.Graph, b.wide)
+	load := circuit.Parameters(g, wide)
+	for i := range g.Nodes {
 		p, err := load(circuit.NodeID(i))
 		if err != nil {
 			return false, err
@@ -205,11 +206,24 @@ func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, m
 		case err != nil:
 			return err
 		case narrow:
-			return native.Write(path, b.Graph, all, b.params)
+			return written(native.Write, path, b.Graph, all, b.params)
 		}
-		return native.Write64(path, b.Graph, all, b.wide)
+		return written(native.Write64, path, b.Graph, all, b.wide)
 	}
-	return native.Write(path, b.Graph, all, b.read(ctx, params))
+	return written(native.Write, path, b.Graph, all, b.read(ctx, params))
+}
+
+// written writes a circuit, without the nodes that the root does not reach where the file that it comes from leaves parameters of such
+// nodes open.
+func written[F float32 | float64, P ~func(circuit.NodeID, []F) error](write func(string, *circuit.Graph, map[string]string, P) error,
+	path string, g *circuit.Graph, meta map[string]string, params P) error {
+	err := write(path, g, meta, params)
+	if errors.Is(err, format.ErrNoParams) {
+		if part, of := circuit.Reached[F](g, params); part != g {
+			return write(path, part, meta, of)
+		}
+	}
+	return err
 }
 
 // strings returns what a model file of the circuit keeps beside it: what the file that it comes from says, meta and

@@ -129,7 +129,8 @@ func Grow(path, out string, o resize.GrowOptions) (*Resized, error) {
 		return nil, err
 	}
 	defer m.Close()
-	b := &Blueprint{Graph: m.Graph, Schema: schema, meta: m.Meta, wide: inFile(path, m.Params64)}
+	g, params := circuit.Reached(m.Graph, inFile(path, m.Params64))
+	b := &Blueprint{Graph: g, Schema: schema, meta: m.Meta, wide: params}
 	c, err := resize.Grow(b.Graph, b.wide, o)
 	if err != nil {
 		return nil, err

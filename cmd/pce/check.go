@@ -178,11 +178,12 @@ func (a *app) checkTarget(cmd *cobra.Command, f *queryFlags, hw *rtlFlags, targe
 
 // referenceOf returns the evaluator in float64 of the circuit that was read from a file.
 func referenceOf(file string, m *format.Model) (*reference.Evaluator, error) {
-	params, err := reference.Load64(m.Graph, m.Params64)
+	g, read := circuit.Reached(m.Graph, m.Params64)
+	params, err := reference.Load64(g, read)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	ev, err := reference.New(m.Graph, params)
+	ev, err := reference.New(g, params)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/circuit/format"
 	"github.com/pce-engine/pce/codec"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
@@ -129,10 +131,19 @@ func (a *app) codecModel(path string) (*codec.Model, error) {
 		noteUnchecked(a.stderr, path)
 	}
 	m, err := codec.New(file.Graph, file.Params, schema)
+	if errors.Is(err, format.ErrNoParams) { // perhaps of nodes that the root does not reach, which have no part in the codes
+		m, err = newReached(file, schema)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, path)
 	}
 	return m, nil
+}
+
+// newReached is codec.New for the part of a circuit that its root reaches.
+func newReached(file *format.Model, schema *dataset.Schema) (*codec.Model, error) {
+	g, params := circuit.Reached(file.Graph, file.Params)
+	return codec.New(g, params, schema)
 }
 
 // unpacked reads what is in r, or what gzip has packed in it.

@@ -12,6 +12,31 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// TestResizeOpen prunes, grows and checks a circuit with a node that the root does not reach and whose parameters are open, as queries take it.
+func TestResizeOpen(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{
+		"m.txt":    "circuit 1\nopen = input x0 bernoulli\na = input[2] x0 bernoulli 0.25 / 0.5\ns = sum a : 0.1 0.9\nroot s\n",
+		"rows.csv": "0\n1\n1\n",
+	} {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"check", path("m.txt"), "--data", path("rows.csv")},
+		{"compress", "--model", path("m.txt"), path("rows.csv"), path("rows.pcz")},
+		{"decompress", "--model", path("m.txt"), path("rows.pcz"), path("back.csv")},
+		{"grow", "--model", path("m.txt"), "--out", path("large.safetensors")},
+		{"prune", "--model", path("m.txt"), "--data", path("rows.csv"), "--keep", "1", "--out", path("small.safetensors")},
+	} {
+		if code, _, stderr := do(t, "", args...); code != exitOK {
+			t.Errorf("pce %s: %s", args[0], stderr)
+		}
+	}
+}
+
 // TestResize prunes and grows circuits of every origin: what should not change does not, files that are written are opened by
 // training, and what cannot work is refused without a file.
 func TestResize(t *testing.T) {
