@@ -177,6 +177,9 @@ func (m *Model) Device(ctx context.Context) (info kernels.Info, err error) {
 // Parameters are float32 on the tensor path; a model that runs as code keeps all digits of its
 // file. Forests are not saved: the error matches ErrKind.
 func (m *Model) Save(ctx context.Context, path string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return m.with(ctx, 0, func(r engine.Runner) error {
 		if m.plan.Code != nil {
 			return m.plan.Save(ctx, path, nil, nil) // code has all digits of the file
