@@ -133,6 +133,16 @@ func (m *Model) Schema() *dataset.Schema { return m.plan.Schema }
 // which has no checksum: damage to its parameters need not show.
 func (m *Model) Unchecked() bool { return m.plan.Unchecked }
 
+// Coarse says in a line of which column float32, in which cells are kept, is too coarse for the leaves of a circuit that was made
+// elsewhere, such as normal distributions of a deviation of 0.001 around 30,000,000: answers are about rounded numbers. It is "" where there
+// is none, and for a forest.
+func (m *Model) Coarse() string {
+	if m.forest != nil {
+		return ""
+	}
+	return m.plan.Coarse()
+}
+
 // Graph returns the circuit, nil for a forest. It must not be changed.
 func (m *Model) Graph() *circuit.Graph {
 	if m.forest != nil {

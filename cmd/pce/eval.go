@@ -80,10 +80,21 @@ func (f *queryFlags) open(ctx context.Context, notes io.Writer, kind string) (*p
 		m.Close()
 		return nil, fmt.Errorf("%w: %s is a decision forest; ask it with pce predict", pce.ErrKind, f.model)
 	}
-	if err == nil && m.Unchecked() {
-		noteUnchecked(notes, f.model)
+	if err == nil {
+		noteModel(notes, f.model, m)
 	}
 	return m, err
+}
+
+// noteModel says what a user has to know of a model file that can be used all the same: it has no checksum, or is about numbers that cells do
+// not hold.
+func noteModel(w io.Writer, path string, m *pce.Model) {
+	if m.Unchecked() {
+		noteUnchecked(w, path)
+	}
+	if coarse := m.Coarse(); coarse != "" {
+		tell(w, "warning: %s: %s", path, coarse)
+	}
 }
 
 // noteUnchecked says that a model file has no checksum.

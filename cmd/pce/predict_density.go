@@ -17,8 +17,8 @@ func (a *app) openDensity(ctx context.Context, f *predictFlags) (*pce.Model, err
 		m.Close()
 		return nil, fmt.Errorf("%w: --density %s is a decision forest; give a circuit, which has probabilities", pce.ErrKind, f.density)
 	}
-	if err == nil && m.Unchecked() {
-		noteUnchecked(a.stderr, f.density)
+	if err == nil {
+		noteModel(a.stderr, f.density, m)
 	}
 	return m, err
 }

@@ -85,9 +85,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 		}
 		return newServedForest(m), nil
 	}
-	if m.Unchecked() {
-		noteUnchecked(l.notes, path)
-	}
+	noteModel(l.notes, path, m)
 	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.RootDomains(m.Graph()), work: workOf(m.Graph())}
 	info, err := m.Info()
 	if err == nil {

@@ -1,0 +1,43 @@
+package run
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/dataset"
+)
+
+// coarseSteps is how many numbers of float32 a standard deviation spans at least where rounding to these changes little: with fewer, the
+// log-likelihood of an ordinary number may be off by more than a tenth.
+const coarseSteps = 4
+
+// Coarse says in a line of which column float32, in which cells are kept, is too coarse for the Gaussian leaves of a circuit that was made
+// elsewhere, so that all answers are about rounded numbers; "" where none is. Columns that training has scaled never are.
+func (b *Blueprint) Coarse() string {
+	read := b.params64()
+	seen := map[circuit.NodeID]bool{}
+	for i := range b.Graph.Nodes {
+		n, owner := &b.Graph.Nodes[i], b.Graph.Owner(circuit.NodeID(i))
+		c := &b.Schema.Columns[n.Var]
+		if _, normal := n.Leaf.(circuit.Gaussian); !normal || c.Kind != dataset.Continuous || c.Scale != 0 || seen[owner] {
+			continue
+		}
+		seen[owner] = true
+		p := make([]float64, b.Graph.NumParams(owner))
+		if read(owner, p) != nil { // who computes with them says what is wrong
+			continue
+		}
+		for k := 0; k < len(p); k += 2 {
+			size := float32(math.Abs(p[k]))
+			if size == 0 { // around which float32 is as fine as it gets
+				continue
+			}
+			if step := float64(math.Nextafter32(size, math.MaxFloat32) - size); p[k+1] < coarseSteps*step {
+				return fmt.Sprintf("%s has Gaussian leaves of a deviation of %.3g around %.6g, where float32, in which cells are kept, has numbers %.3g apart, so that answers are about rounded numbers; subtract an offset from the model and from the rows",
+					b.Schema.ColumnName(n.Var), p[k+1], p[k], step)
+			}
+		}
+	}
+	return ""
+}
