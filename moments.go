@@ -81,7 +81,7 @@ func (m *Model) ExpectQuadratic(ctx context.Context, rows [][]float64, a []float
 	}
 	for v, row := range B {
 		if len(row) != n {
-			return nil, fmt.Errorf("%w: row %d of the quadratic factors has %d; want %d", ErrOptions, v, len(row), n)
+			return nil, fmt.Errorf("%w: row %d of the quadratic factors, counted from 0, has %d; want %d", ErrOptions, v, len(row), n)
 		}
 		for w, x := range row {
 			if err := add(x, v, w); err != nil {

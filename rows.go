@@ -33,7 +33,7 @@ func (m *Model) batch(rows [][]float64) (*dataset.Batch, error) {
 			block := rows[at:][:min(count, turnedRows)]
 			for i, row := range block {
 				if len(row) != n {
-					return fmt.Errorf("%w: row %d has %d cells, want %d (one per variable, NaN for a missing value)", dataset.ErrFormat, at+i, len(row), n)
+					return fmt.Errorf("%w: row %d, counted from 0, has %d cells, want %d (one per variable, NaN for a missing value)", dataset.ErrFormat, at+i, len(row), n)
 				}
 			}
 			m.turn(block, b.Columns, at)

@@ -57,7 +57,7 @@ func TestBatch(t *testing.T) {
 					short := n / 2
 					rows[short] = rows[short][:columns-1]
 					rows[n-1] = append(rows[n-1], 1)
-					if _, err := m.batch(rows); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("row %d has", short)) {
+					if _, err := m.batch(rows); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("row %d, counted from 0, has", short)) {
 						t.Errorf("%d rows, of which row %d is short: %v", n, short, err)
 					}
 				}

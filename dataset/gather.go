@@ -15,7 +15,7 @@ func (t *Table) Gather(ctx context.Context, b *Batch, rows []int) error {
 	}
 	for _, r := range rows {
 		if r < 0 || r >= t.rows {
-			return fmt.Errorf("%w: row %d of a table of %d rows", ErrSetting, r, t.rows)
+			return fmt.Errorf("%w: row %d, counted from 0, of a table of %d rows", ErrSetting, r, t.rows)
 		}
 	}
 	wide := t.schema.WideCodes() // the schema may be that of a model, which has more categories than the rows

@@ -38,9 +38,9 @@ func (b *Batch) Check(s *Schema) error {
 		if row := c.Soft.bad(b.Rows, &s.Columns[v]); row >= 0 {
 			place := int64(c.Soft.Of[row])
 			if place > int64(len(c.Soft.List)) || c.Soft.List[place-1] == nil {
-				return fmt.Errorf("%w: row %d, %s: evidence number %d of a list of %d, which does not have it", ErrFormat, row, s.ColumnName(v), place, len(c.Soft.List))
+				return fmt.Errorf("%w: row %d, counted from 0, %s: evidence number %d of a list of %d, which does not have it", ErrFormat, row, s.ColumnName(v), place, len(c.Soft.List))
 			}
-			return fmt.Errorf("%w: row %d, %s: the evidence %+v, which says nothing of a cell of the column; make it with RangeEvidence, SetEvidence or LikelihoodEvidence",
+			return fmt.Errorf("%w: row %d, counted from 0, %s: the evidence %+v, which says nothing of a cell of the column; make it with RangeEvidence, SetEvidence or LikelihoodEvidence",
 				ErrFormat, row, s.ColumnName(v), *c.Soft.List[place-1])
 		}
 	}

@@ -121,9 +121,9 @@ func refused(cells *dataset.Cells, lo, n, variable int, col *dataset.Column) err
 		}
 		switch {
 		case math.IsInf(x, 0):
-			return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, row, variable)
+			return fmt.Errorf("%w: row %d, variable %d, both counted from 0: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, row, variable)
 		case col.Kind == dataset.Discrete && !(x >= 0 && x < float64(col.Categories) && x == math.Trunc(x)):
-			return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
+			return fmt.Errorf("%w: row %d, variable %d, both counted from 0: %v is not a category (want 0..%d); leave the cell empty if it is missing",
 				dataset.ErrFormat, row, variable, cellText(cells, row), col.Categories-1)
 		}
 	}

@@ -194,7 +194,7 @@ func TestBadCellsOfQueries(t *testing.T) {
 			return m.eng.MPE(ctx, b, engine.MPEOptions{Candidates: 1}, room(), room())
 		},
 	} {
-		if err := ask(bad); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "row 33, variable 0: 4 is not a category") {
+		if err := ask(bad); !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), "row 33, variable 0, both counted from 0: 4 is not a category") {
 			t.Errorf("%s: %v, want an error about row 33", name, err)
 		}
 		if err := ask(m.batch(rows)); err != nil {

@@ -145,7 +145,7 @@ func put(cells *dataset.Cells, row int, variable int32, x float64) error {
 	case x >= 0 && x < float64(cells.Codes.Limit()) && x == math.Trunc(x):
 		cells.Codes.Set(row, int(x))
 	default:
-		return fmt.Errorf("%w: row %d, variable %d: the draw %v does not fit a column of codes; pass the column as values",
+		return fmt.Errorf("%w: row %d, variable %d, both counted from 0: the draw %v does not fit a column of codes; pass the column as values",
 			dataset.ErrFormat, row, variable, x)
 	}
 	return nil

@@ -105,7 +105,7 @@ func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi
 		if c.Codes == 0 {
 			value := e.value[at : at+n]
 			if bad := asValues(cells, lo, value); bad >= 0 {
-				return fmt.Errorf("%w: row %d, variable %d: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
+				return fmt.Errorf("%w: row %d, variable %d, both counted from 0: infinite value; leave the cell empty if it is missing", dataset.ErrFormat, lo+bad, c.Var)
 			}
 			if train && e.limits != nil && e.limits[c.Var] != (Range{}) {
 				dropFar(value, e.limits[c.Var])
@@ -115,7 +115,7 @@ func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi
 					continue
 				}
 				if err := e.families[k].Check(float64(v)); err != nil {
-					return fmt.Errorf("%w: row %d, variable %d: %v", dataset.ErrFormat, lo+i, c.Var, err)
+					return fmt.Errorf("%w: row %d, variable %d, both counted from 0: %v", dataset.ErrFormat, lo+i, c.Var, err)
 				}
 			}
 			if e.logScales != nil && !cells.Discrete() {
@@ -127,7 +127,7 @@ func (e *Engine) loadRows(ctx context.Context, s *slot, b *dataset.Batch, lo, hi
 			bins.read(cells.Values[lo:hi], c.Codes, &e.code, at, s.excess)
 		} else if allSoft(&cells.Soft, lo, hi) { // its codes are all written below
 		} else if bad := e.code.encode(at, cells, lo, n, c.Codes); bad >= 0 {
-			return fmt.Errorf("%w: row %d, variable %d: %v is not a category (want 0..%d); leave the cell empty if it is missing",
+			return fmt.Errorf("%w: row %d, variable %d, both counted from 0: %v is not a category (want 0..%d); leave the cell empty if it is missing",
 				dataset.ErrFormat, lo+bad, c.Var, cellText(cells, lo+bad), c.Codes-1)
 		}
 		if err := e.loadSoft(ctx, s, k, &cells.Soft, lo, hi); err != nil {

@@ -149,7 +149,7 @@ func TestCells(t *testing.T) {
 					}
 				}
 				if c.bad != "" {
-					if err := refused(&column, 1, rows, 7, c.col); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("row %d, variable 7: ", at+1)) || !strings.Contains(err.Error(), c.bad) {
+					if err := refused(&column, 1, rows, 7, c.col); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("row %d, variable 7, both counted from 0: ", at+1)) || !strings.Contains(err.Error(), c.bad) {
 						t.Fatalf("%+v at %d of %d in %+v: %v, want %q", c.cell, at, rows, *c.col, err, c.bad)
 					}
 					continue

@@ -397,7 +397,7 @@ func TestErrorsOfNextRows(t *testing.T) {
 	if err != nil || r.Rows != pipelineRows {
 		t.Fatalf("the step before: %+v, %v", r, err)
 	}
-	const says = "row 5, variable 1: 77 is not a category (want 0..3)"
+	const says = "row 5, variable 1, both counted from 0: 77 is not a category (want 0..3)"
 	if _, err := local.Step(ctx, rule); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v, want %q", err, says)
 	}
