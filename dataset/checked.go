@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // maxSourceRows bounds the rows of a source that a program makes itself: an epoch's order takes 8 bytes for each.
@@ -59,6 +60,10 @@ func (c *checkedSource) Gather(ctx context.Context, b *Batch, rows []int) error 
 	for v := range b.Columns {
 		if discrete := s.Columns[v].Kind == Discrete; b.Rows > 0 && discrete != b.Columns[v].Discrete() {
 			return fmt.Errorf("%w: the source gave codes where its schema has values, or the reverse, in %s", ErrFormat, s.ColumnName(v))
+		}
+		if i := slices.IndexFunc(b.Columns[v].Values[:min(b.Rows, len(b.Columns[v].Values))], func(x float32) bool { return math.IsInf(float64(x), 0) }); i >= 0 {
+			return fmt.Errorf("%w: the source gave %v in row %d, counted from 0, of %s; give a number, or NaN for a missing cell",
+				ErrFormat, b.Columns[v].Values[i], rows[i], s.ColumnName(v))
 		}
 	}
 	b.truncate(len(rows)) // to the rows, where a longer batch is used for them
