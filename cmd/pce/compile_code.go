@@ -11,6 +11,7 @@ import (
 
 	"github.com/pce-engine/pce/compile"
 	"github.com/pce-engine/pce/compile/spn"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/ptx"
 	"github.com/pce-engine/pce/kernels/ptx/scalar"
 	"github.com/pce-engine/pce/kernels/simt"
@@ -114,7 +115,7 @@ func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 	o.Major = capability[0]
 	switch f.emit {
 	case formHiSPN:
-		_, err := io.WriteString(a.stdout, b.Code.HiSPN())
+		_, err := io.WriteString(a.stdout, b.Code.HiSPN(storedUnits(b.Schema)...))
 		return err
 	case formLoSPN:
 		return a.printLoSPN(f, b, o)
@@ -144,6 +145,16 @@ func (a *app) compileCode(f *compileFlags, b *run.Blueprint) error {
 		return err
 	}
 	return a.writeKernels(text, f.dir)
+}
+
+// storedUnits lists the columns whose cells are not stored as rows have them.
+func storedUnits(s *dataset.Schema) (units []spn.Units) {
+	for v := range s.Columns {
+		if c := &s.Columns[v]; c.Scale != 0 {
+			units = append(units, spn.Units{Variable: v, Offset: c.Offset, Scale: c.Scale})
+		}
+	}
+	return units
 }
 
 // printLoSPN prints the code of a circuit in the tasks of a target: the parts of machine code, or the kernels of a card.

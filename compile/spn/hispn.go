@@ -10,6 +10,12 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
+// Units says that the cells of a variable are stored as their distance from an offset in units of a scale.
+type Units struct {
+	Variable      int
+	Offset, Scale float64
+}
+
 // HiSPN returns the query that the program answers and its graph as text, as they are when the space of values is chosen:
 // imported, with equal operations once, and folded.
 //
@@ -24,8 +30,11 @@ import (
 //
 // Leaves with codes are categorical, with the probability of each. A root for each class is a line of its own; zero is one
 // whose likelihood is 0 for every row. The text is written, not read; numbers are the shortest that give the same
-// float64.
-func (p *Program) HiSPN() string {
+// float64. The parameters of leaves are in the units in which cells are stored; units lists those variables where these are not the ones of
+// rows, each of which becomes a line before the graph:
+//
+//	cells x1 {offset 12, scale 2.5}
+func (p *Program) HiSPN(units ...Units) string {
 	var b strings.Builder
 	x := p.Module.Inputs[0]
 	missing := "nan"
@@ -40,7 +49,11 @@ func (p *Program) HiSPN() string {
 			fmt.Fprintf(&b, ", error %s %v", cmp.Or(c.Error, AbsoluteLog), most)
 		}
 	}
-	b.WriteString("}\ngraph {\n")
+	b.WriteString("}\n")
+	for _, u := range units {
+		fmt.Fprintf(&b, "cells x%d {offset %v, scale %v}\n", u.Variable, u.Offset, u.Scale)
+	}
+	b.WriteString("graph {\n")
 	for i := range p.code.ops {
 		o := &p.code.ops[i]
 		if !o.used {
