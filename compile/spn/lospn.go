@@ -18,7 +18,8 @@ type Tasks struct {
 	Kept func(v simt.Value) string
 }
 
-// SplitTasks returns how simt.Split cuts a module into parts of at most limit instructions, as machine code is cut.
+// SplitTasks returns how simt.Split cuts a module into parts of at most limit instructions, as machine code of AVX-512 is cut. That of AVX2 is
+// cut once leaves are tables by the bytes of cells, so that it has fewer parts.
 func SplitTasks(m *simt.Module, limit int) Tasks {
 	parts := simt.Split(m, limit)
 	return Tasks{Of: parts.Part, Kept: func(v simt.Value) string {
