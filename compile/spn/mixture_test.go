@@ -74,6 +74,37 @@ func TestMixture(t *testing.T) {
 	}
 }
 
+// TestMixtureBranches: what missing cells take away is divided among branches that are short enough for machine code, with the
+// same bits.
+func TestMixtureBranches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 23))
+	g, params := gaussians(rng, 30, 4)
+	rows := [][]float64{reference.MissingRow(g.NumVars), {0.5, math.NaN(), 14, 1}, {0.5, 7, 14, 1}, {math.NaN(), 7, 14, math.NaN()}}
+	for _, o := range []spn.Options{{Space: spn.Log, Type: simt.F64}, {Space: spn.Log, Type: simt.F32, Joint: 16}} {
+		branches := func() (n int, lls []float64) {
+			p, err := spn.Compile(g, params.Read64, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, in := range p.Module.Body {
+				if in.Op == simt.If {
+					n++
+				}
+			}
+			wellFormed(t, p.LoSPN(cutAt(60)))
+			eachRow(t, p, g, params, rows, func(_ int, got, _ float64) { lls = append(lls, got) })
+			return n, lls
+		}
+		n, want := branches()
+		restore := spn.SetBranchTerms(10)
+		many, got := branches()
+		restore()
+		if n != 1 || many < 5 || !slices.Equal(got, want) {
+			t.Errorf("%+v: %d branches in place of %d, %v, want %v", o, many, n, got, want)
+		}
+	}
+}
+
 // TestMixtureError holds code in float32 of a mixture without extreme leaves to a few units of the largest term, with half of the
 // cells missing too.
 func TestMixtureError(t *testing.T) {

@@ -228,13 +228,33 @@ func (e *emitter) marginal(vars []centered, terms [][]term, sums []simt.Value) [
 		missing[at] = vars[at].missing
 	}
 	from, any := b.Values(), e.tree(simt.Or, missing)
-	less := b.If(any, func() []simt.Value {
+	var all []simt.Value
+	for lo := 0; lo < len(sums); lo = len(all) {
+		hi, some := lo, 0
+		for ; hi < len(sums) && (hi == lo || some < branchTerms); hi++ {
+			some += len(vars)
+		}
+		all = append(all, e.without(vars, terms[lo:hi], sums[lo:hi], any)...)
+		e.spans = append(e.spans, span{from: from, to: b.Values(), kind: spanMarginal})
+		from = b.Values()
+	}
+	return all
+}
+
+// branchTerms is about how many terms a branch takes out of sums. Branches are not divided among the parts of a module, and machine code has
+// no room for one of some hundred thousand instructions. Tests lower it.
+var branchTerms = 1 << 13
+
+// without takes the constants of missing cells out of sums where any is missing.
+func (e *emitter) without(vars []centered, terms [][]term, sums []simt.Value, any simt.Value) []simt.Value {
+	b := e.b
+	return b.If(any, func() []simt.Value {
 		if e.tables() {
 			return e.marginalTables(vars, terms, sums)
 		}
 		less := append([]simt.Value(nil), sums...)
 		for at := range vars {
-			away := b.Select(missing[at], b.Float(e.t, 1), b.Float(e.t, 0))
+			away := b.Select(vars[at].missing, b.Float(e.t, 1), b.Float(e.t, 0))
 			for i := range less {
 				if t := &terms[i][at]; t.o != nil {
 					less[i] = b.FMA(away, b.Float(e.t, -t.c), less[i])
@@ -243,8 +263,6 @@ func (e *emitter) marginal(vars []centered, terms [][]term, sums []simt.Value) [
 		}
 		return less
 	}, func() []simt.Value { return sums })
-	e.spans = append(e.spans, span{from: from, to: b.Values(), kind: spanMarginal})
-	return less
 }
 
 // cellsTogether is how many cells choose among the constants of a list at once, where tables of that many bits are as quick as
