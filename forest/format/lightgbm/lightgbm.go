@@ -16,9 +16,12 @@ import (
 // Format is that of LightGBM's text models.
 var Format = format.Format{Name: "lightgbm", Recognises: recognises, Decode: read}
 
+// mark is the byte order mark that some editors put in front of a text.
+var mark = []byte("\ufeff")
+
 // recognises: the first line is "tree", and one of the next sets num_class.
 func recognises(head []byte) bool {
-	line, rest, _ := bytes.Cut(head, []byte("\n"))
+	line, rest, _ := bytes.Cut(bytes.TrimPrefix(head, mark), []byte("\n"))
 	return string(bytes.TrimSpace(line)) == "tree" && bytes.Contains(rest, []byte("num_class="))
 }
 
@@ -77,7 +80,7 @@ func atEnd(line []byte) bool {
 
 func read(file []byte) (*forest.Forest, error) {
 	r := &reader{rest: file}
-	r.next() // "tree"
+	r.next() // "tree", and a mark in front of it
 	head := map[string]string{}
 	r.pass(func(key, value []byte) { head[string(key)] = string(value) })
 	f, perIteration, err := header(head)

@@ -158,6 +158,17 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// TestMark: a file may begin with the byte order mark that some editors put in front of a text.
+func TestMark(t *testing.T) {
+	marked := []byte("\ufeff" + example)
+	if !Format.Recognises(marked) {
+		t.Error("a file with a mark is not recognised")
+	}
+	if f, err := Format.Decode(marked); err != nil || len(f.Trees) != 2 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 // TestNames: spaces alone end a name, and names that are not one for each feature are refused, as columns would be matched by their order.
 func TestNames(t *testing.T) {
 	for text, want := range map[string]int{"a b c": 3, " a  b c ": 3, "a b\u3000b c\td": 3, "": 0} {

@@ -14,14 +14,19 @@ import (
 
 // Formats of model files.
 var (
-	JSON   = format.Format{Name: "xgboost-json", Recognises: isJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&jsonSource{cursor{b: b}}) }}
+	JSON   = format.Format{Name: "xgboost-json", Recognises: isJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(startJSON(b)) }}
 	UBJSON = format.Format{Name: "xgboost-ubjson", Recognises: isUBJSON, Decode: func(b []byte) (*forest.Forest, error) { return read(&ubjsonSource{cursor{b: b}}) }}
 	Binary = format.Format{Name: "xgboost-binary", Recognises: isBinary, Decode: readBinary}
 )
 
+// startJSON returns a source behind the byte order mark that some editors put in front of a text.
+func startJSON(text []byte) *jsonSource {
+	return &jsonSource{cursor{b: text, at: len(text) - len(bytes.TrimPrefix(text, []byte("\ufeff")))}}
+}
+
 // isJSON: an object whose first key is one of XGBoost's two.
 func isJSON(head []byte) bool {
-	s := &jsonSource{cursor{b: head}}
+	s := startJSON(head)
 	if s.want('{') != nil {
 		return false
 	}

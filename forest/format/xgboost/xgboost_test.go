@@ -192,6 +192,23 @@ func TestJSON(t *testing.T) {
 	formattest.Run(t, JSON, written(t, formattest.Example()), written(t, dart()))
 }
 
+// TestMark: a file may begin with the byte order mark that some editors put in front of a text; places in errors count it.
+func TestMark(t *testing.T) {
+	f := formattest.Example()
+	marked := append([]byte("\ufeff"), written(t, f)...)
+	if !JSON.Recognises(marked) {
+		t.Error("a file with a mark is not recognised")
+	}
+	got, err := JSON.Decode(marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "with a mark", f, got, forest.Prediction, forest.Margin)
+	if _, err := JSON.Decode(marked[:len(marked)-1]); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("byte %d:", len(marked)-1)) {
+		t.Errorf("a file that is cut short: %v", err)
+	}
+}
+
 func TestUBJSON(t *testing.T) {
 	formattest.Run(t, UBJSON, ubjson(t, written(t, formattest.Example())), ubjson(t, written(t, linear())))
 }
