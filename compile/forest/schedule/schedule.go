@@ -126,14 +126,14 @@ const (
 	maxSize  = 1 << 30
 )
 
-// Parse reads a schedule: a verb on each line, words apart by spaces, # before remarks. The words of each
-// verb are checked here, whether it is legal where it stands by Nest.
+// Parse reads a schedule: a verb on each line, words apart by spaces, # before remarks. The byte order mark that some editors put
+// in front of a text is passed over. The words of each verb are checked here, whether it is legal where it stands by Nest.
 func Parse(text string) (*Schedule, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("%w: a text of %d bytes, want at most %d", ErrSchedule, len(text), maxText)
 	}
 	s := New()
-	for i, line := range strings.Split(text, "\n") {
+	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		words := strings.Fields(line)
 		if len(words) == 0 {

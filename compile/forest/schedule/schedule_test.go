@@ -46,6 +46,13 @@ func TestNest(t *testing.T) {
 	}
 }
 
+// TestMark: a text may begin with the byte order mark that some editors put in front of it.
+func TestMark(t *testing.T) {
+	if s, err := Parse("\ufeffexact\nparallel batch\n"); err != nil || s.Text() != "exact\nparallel batch\n" {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
 // FuzzSchedule: any text is a schedule that prints to one that is read back equal, or an error of one line; what
 // is legal keeps a loop over single rows and one over single trees on every path.
 func FuzzSchedule(f *testing.F) {
