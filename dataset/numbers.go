@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,12 +29,14 @@ type NumberReader struct {
 	files  []file // yet to be read
 	recs   Records
 	row    []Value
-	to     []int // by column of the file: column of the result, -1 for none
+	to     []int  // by column of the file: column of the result, -1 for none
+	twice  string // a name that two columns have
 }
 
 // OpenNumbers opens the files that path means, for rows of that many columns. names,
 // nil if there are none, are the columns' names: a file with a header is matched by
-// them, and a column that it lacks is missing in every row.
+// them, and a column that it lacks is missing in every row. Where two columns have one name, a header has to be the names
+// in their order.
 func OpenNumbers(path string, columns int, names []string, round Rounding, opts Options) (*NumberReader, error) {
 	if columns < 1 || columns > MaxColumns {
 		return nil, badSetting("%s: rows of %d columns; want 1 to %d", path, columns, MaxColumns)
@@ -44,14 +47,15 @@ func OpenNumbers(path string, columns int, names []string, round Rounding, opts 
 	opts.Schema = &Schema{Columns: make([]Column, columns)}
 	for i := range opts.Schema.Columns {
 		opts.Schema.Columns[i].Kind = Continuous
-		if names != nil {
-			opts.Schema.Columns[i].Name = names[i]
-		}
 	}
 	opts.Partial = true
-	if err := opts.validate(); err != nil {
+	if err := opts.validate(); err != nil { // which takes no name twice
 		return nil, err
 	}
+	for i, name := range names {
+		opts.Schema.Columns[i].Name = name
+	}
+	twice, _ := opts.Schema.nameTwice()
 	if strings.HasPrefix(path, builtinPrefix) {
 		return nil, badSetting("%s: rows of plain numbers are read from files; write the source to one with pce data sample", path)
 	}
@@ -62,7 +66,7 @@ func OpenNumbers(path string, columns int, names []string, round Rounding, opts 
 	if files[0].text {
 		return nil, badSetting("%s: text has no columns of numbers; its name ends in one of .csv, .npy, or .gz after it", files[0].path)
 	}
-	return &NumberReader{opts: opts, schema: opts.Schema, round: round, files: files}, nil
+	return &NumberReader{opts: opts, schema: opts.Schema, round: round, files: files, twice: twice}, nil
 }
 
 // Read fills dst with whole rows, NaN for missing cells, and returns their number. It
@@ -112,6 +116,10 @@ func (r *NumberReader) open(ctx context.Context) error {
 	recs, err := f.open(ctx, &r.opts)
 	if err != nil {
 		return err
+	}
+	if head := recs.Names(); r.twice != "" && head != nil && !slices.EqualFunc(head, r.schema.Columns, func(name string, c Column) bool { return name == c.Name }) {
+		recs.Close()
+		return badData(f.path, "two columns of the model are named %.200q, which a header cannot tell apart; give the columns of the model in its order", r.twice)
 	}
 	if r.to, err = match(f.path, recs, r.schema, &r.opts); err != nil {
 		recs.Close()
