@@ -264,7 +264,10 @@ func (a *app) jobSchedule(j *configs.Job) (text string, err error) {
 		}
 	}
 	if err == nil {
-		_, err = lower.Compile(f, s, hits)
+		var c *lower.Code
+		if c, err = lower.Compile(f, s, hits); err == nil && c.Module == nil { // represent sliced
+			_, err = lower.Lower(f)
+		}
 	}
 	if err != nil {
 		return "", jobScheduleError(j.Model+": ", j, err)

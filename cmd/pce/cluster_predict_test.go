@@ -20,6 +20,8 @@ import (
 	"github.com/pce-engine/pce/cluster/query"
 	"github.com/pce-engine/pce/compile/forest/tune"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/forest/format/xgboost"
 	"github.com/pce-engine/pce/kernels/cpu/micro"
 	"github.com/pce-engine/pce/run"
 )
@@ -291,6 +293,29 @@ func TestSubmittedSchedule(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want one line with %q", given, err, want)
 		}
+	}
+}
+
+// TestSubmittedSliced: a job whose forest has too many thresholds for represent sliced is refused before it is queued.
+func TestSubmittedSliced(t *testing.T) {
+	tree := forest.Tree{Weight: 1, Values: []forest.Value{{Value: 1}}}
+	const thresholds = 65534
+	for i := range int32(thresholds) { // a node, and the leaf on its left
+		tree.Nodes = append(tree.Nodes, forest.Node{Test: forest.Less, Threshold: float64(i), Yes: 2*i + 1, No: 2*i + 2, ID: 2 * i}, forest.Node{Last: 1, ID: 2*i + 1})
+	}
+	tree.Nodes = append(tree.Nodes, forest.Node{ID: 2 * thresholds})
+	f := &forest.Forest{Target: "reg:squarederror", Features: 1, Outputs: 1, Base: []float64{0}, Trees: []forest.Tree{tree}}
+	var b bytes.Buffer
+	if err := xgboost.Write(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	model := filepath.Join(t.TempDir(), "model.json")
+	if err := os.WriteFile(model, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := testApp().jobSchedule(&configs.Job{Kind: "predict", Model: model, Schedule: "represent sliced\n"})
+	if err == nil || !strings.Contains(err.Error(), "job.schedule") || !strings.Contains(err.Error(), "65534 cut points") {
+		t.Errorf("%v", err)
 	}
 }
 
