@@ -37,6 +37,13 @@ const (
 	tensorBound   = 1e-5
 )
 
+// The least log-likelihoods that paths promise: below that of tensors the exponents of values end, and below that of hardware its format
+// of numbers. A row is -Inf there.
+const (
+	tensorLeast = -1e9
+	rtlLeast    = -1022 * math.Ln2
+)
+
 // checkResult is the output of check.
 type checkResult struct {
 	Rows     int         `json:"rows"`
@@ -55,18 +62,24 @@ type pathCheck struct {
 	Row        int     `json:"row"`       // the one that has it, counted from 1
 	Bound      float64 `json:"bound"`     // for that row
 	Recomputed int64   `json:"recomputed_rows,omitempty"`
+	Below      int     `json:"below_least,omitempty"` // rows that are -Inf, as they are below what the path has
 	// Of hardware: results that differ from the operators in Go, and cycles from the first row
 	// in to the last result out.
 	DifferentBits *int `json:"different_bits,omitempty"`
 	Cycles        int  `json:"cycles,omitempty"`
 	OK            bool `json:"ok"` // every row is within its bound
 
-	beyond bool // whether Row is beyond its bound
+	beyond bool    // whether Row is beyond its bound
+	least  float64 // below which rows may be -Inf; 0: nowhere
 }
 
 // compare looks at one row.
 func (c *pathCheck) compare(row int, got, want, bound float64) {
 	if got == want && math.IsInf(got, 0) {
+		return
+	}
+	if c.least != 0 && want < c.least && math.IsInf(got, -1) { // and want is not
+		c.Below++
 		return
 	}
 	d := math.Abs(got - want)
@@ -326,10 +339,10 @@ func (a *app) openPaths(ctx context.Context, f *queryFlags, how run.How) (paths 
 			return paths, err
 		}
 		device := runner.Info().Device
-		p := &checkedPath{pathCheck{Path: string(by), Device: device.Name, KernelPath: device.KernelPath, OK: true}, plan, runner,
+		p := &checkedPath{pathCheck{Path: string(by), Device: device.Name, KernelPath: device.KernelPath, OK: true, least: tensorLeast}, plan, runner,
 			func(ll float64) float64 { return tensorBound * math.Max(1, math.Abs(ll)) }}
 		if plan.Code != nil {
-			p.bound = plan.Code.Bound.Of
+			p.bound, p.least = plan.Code.Bound.Of, 0
 		}
 		paths = append(paths, p)
 	}
@@ -489,6 +502,9 @@ func (a *app) printCheck(r *checkResult) error {
 		}
 		where := strings.TrimSpace(strings.Join([]string{p.Device, p.KernelPath}, " "))
 		fmt.Fprintf(&b, "%-10s largest error %.3g nats (row %d), %s the bound %.3g%s\n", p.Path, p.MaxError, p.Row, verdict, p.Bound, orEmpty(where))
+		if p.Below > 0 {
+			fmt.Fprintf(&b, "%-10s left out: %s below %.4g nats, -Inf on this path\n", "", several(p.Below, "row"), p.least)
+		}
 		if p.DifferentBits != nil {
 			fmt.Fprintf(&b, "%-10s %d of %d results differ from the operators in Go; %d cycles\n", "", *p.DifferentBits, r.Rows, p.Cycles)
 		}

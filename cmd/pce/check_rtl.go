@@ -87,7 +87,7 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 
 // addRTL compares what hardware gave with the Go model and the reference.
 func (r *checkResult) addRTL(d *rtl.Datapath, tool string, rows [][]int, bits []uint64, cycles int, scales, want []float64) {
-	p := pathCheck{Path: targetRTL, Device: tool, OK: true, Cycles: cycles, DifferentBits: new(int)}
+	p := pathCheck{Path: targetRTL, Device: tool, OK: true, Cycles: cycles, DifferentBits: new(int), least: rtlLeast}
 	for i, x := range bits {
 		if x != math.Float64bits(d.Evaluate(rows[i])) {
 			*p.DifferentBits++

@@ -162,6 +162,34 @@ func TestCheckFiniteOfImpossible(t *testing.T) {
 	}
 }
 
+// TestCheckFarRows: rows below what the tensor path has, -Inf there, do not fail it, and are counted. An impossible row is one as before.
+func TestCheckFarRows(t *testing.T) {
+	dir := t.TempDir()
+	model, rows := filepath.Join(dir, "model.txt"), filepath.Join(dir, "rows.csv")
+	for path, text := range map[string]string{
+		model: "circuit 2\na = input x0 gaussian 0 1\nb = input x1 bernoulli 1\np = product a b\n",
+		rows:  "1,1\n40000,1\n50000,1\n1e9,1\n2,0\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths := runJSON(t, "check", model, "--data", rows, "--set", "data.header=no", "--path", "tensor")["paths"].([]any)
+	if p := paths[0].(map[string]any); len(paths) != 1 || p["ok"] != true || number(t, p, "below_least") != 2 {
+		t.Errorf("%v; want two rows left out", paths)
+	}
+	for _, x := range []struct{ least, want float64 }{{0, -1e10}, {tensorLeast, -9e8}, {rtlLeast, -700}} { // -Inf is too little
+		p := pathCheck{OK: true, least: x.least}
+		if p.compare(0, math.Inf(-1), x.want, 1e-5); p.OK || p.Below != 0 {
+			t.Errorf("%+v passes as %v", p, x.want)
+		}
+	}
+	hardware := pathCheck{OK: true, least: rtlLeast}
+	if hardware.compare(0, math.Inf(-1), -709, 1e-12); !hardware.OK || hardware.Below != 1 {
+		t.Errorf("%+v; want a row left out", hardware)
+	}
+}
+
 // TestCheckUnreadColumns: numbers in a column that the root does not read change no log-likelihood, whatever the scale of the column, on
 // no path and not in the reference.
 func TestCheckUnreadColumns(t *testing.T) {
