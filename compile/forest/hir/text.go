@@ -7,11 +7,26 @@ import (
 )
 
 // Text returns the ensemble as text: a line for each tree, with its tiles below it, parents before children.
-// A node is written as its test, with ? where missing cells pass it too; exits follow an arrow.
+// A node is written as its test, with ? where missing cells pass it too; exits follow an arrow. In front of the trees are the categories of
+// each set, and for each node of a shape what follows it where a row passes and where not: another node, or ^ and an exit.
 func (e *Ensemble) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%%sums = predictEnsemble %%ensemble, %%rows : %v cells, %v sums, %d features, %d outputs, predicate %s\n", e.Input, e.Sum, e.Features, e.Outputs, e.Predicate())
 	fmt.Fprintf(&b, "%%ensemble = ensemble : %d trees, tiles of %d nodes\n", len(e.Trees), e.TileNodes)
+	for i, set := range e.Sets {
+		fmt.Fprintf(&b, "set %d:", i)
+		for k, member := range set {
+			if member != 0 {
+				fmt.Fprintf(&b, " %d", int(e.SetFrom)+k)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	for i := range e.Shapes {
+		if s := &e.Shapes[i]; len(s.Yes) > 1 {
+			fmt.Fprintf(&b, "shape %d: %s\n", i, s.text())
+		}
+	}
 	for i := range e.Trees {
 		t := &e.Trees[i]
 		fmt.Fprintf(&b, "tree %d of the model, class %d, depth %d to %d\n", t.Model, t.Class, t.Shallowest, t.Depth)
@@ -20,6 +35,21 @@ func (e *Ensemble) Text() string {
 		}
 	}
 	return b.String()
+}
+
+// text returns what follows each node.
+func (s *Shape) text() string {
+	next := func(at int32) string {
+		if at < 0 {
+			return fmt.Sprintf("^%d", ^at)
+		}
+		return strconv.Itoa(int(at))
+	}
+	nodes := make([]string, len(s.Yes))
+	for i := range nodes {
+		nodes[i] = fmt.Sprintf("%d -> %s %s", i, next(s.Yes[i]), next(s.No[i]))
+	}
+	return strings.Join(nodes, ", ")
 }
 
 // Predicate returns "<" or "<=".
