@@ -286,6 +286,31 @@ func FuzzSchedules(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { tryOne(t, seed, map[string]int{}) })
 }
 
+// TestEmptySplit: what a split leaves of tiles that are larger than the one around them is nothing, and makes no loop over rows race.
+func TestEmptySplit(t *testing.T) {
+	f := pair("<")
+	s, err := schedule.Parse("tile batch b0 b1 18\nparallel b0\ntile b1 c0 c1 1000\nsplit c0 d0 d1 1\ntile d1 e0 e1 6\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compile(f, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]float64, 70*f.Features)
+	for i := range rows {
+		rows[i] = float64(i % 4)
+	}
+	want := make([]float64, 70)
+	if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := program(t, c.Module, "generic", 3)
+	if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestManyLeaves: leaves of more rows than their words are kept for at a time, of trees on threads.
 func TestManyLeaves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))

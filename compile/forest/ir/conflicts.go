@@ -44,6 +44,10 @@ func conflicts(f *Func) (names []string) {
 	var items func(list []*schedule.Loop, left map[string]int, at map[string]fold.Index) []fold.Item
 	items = func(list []*schedule.Loop, left map[string]int, at map[string]fold.Index) (out []fold.Item) {
 		for _, l := range list {
+			n := iterations(l, left[l.Dim])
+			if n == 0 { // what a split left of a tile, which is smaller: width does not count it either
+				continue
+			}
 			inner, index := maps.Clone(left), maps.Clone(at)
 			inner[l.Dim] = l.Step
 			index[l.Dim] = append(slices.Clone(at[l.Dim]), fold.Term{Loop: l.Name, Stride: width(l.Body, l.Dim, l.Step)})
@@ -52,7 +56,7 @@ func conflicts(f *Func) (names []string) {
 				place := []fold.Index{index[schedule.Batch], index[schedule.Tree]}
 				body = []fold.Item{{Reduce: &fold.Reduce{Into: into, At: place[:len(into.Sizes)]}}}
 			}
-			out = append(out, fold.Item{Loop: &fold.Loop{Name: l.Name, N: iterations(l, left[l.Dim]), Parallel: l.Parallel, Body: body}})
+			out = append(out, fold.Item{Loop: &fold.Loop{Name: l.Name, N: n, Parallel: l.Parallel, Body: body}})
 		}
 		return out
 	}
