@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pce-engine/pce/dataset"
@@ -81,28 +82,39 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 // errEnough ends reading rows that are not needed.
 var errEnough = errors.New("enough rows")
 
+// firstNumbers calls use with the first rows of paths, most of them at most, for what measures a forest. What comes after them is not
+// read, as it may have no end, and a note says so.
+func (a *app) firstNumbers(ctx context.Context, config *configFlags, paths []string, fo *forest.Forest, most int, use func(rows []float64)) error {
+	left := most
+	err := a.eachNumbers(ctx, config, paths, fo, dataset.ToFloat32, 512, func(rows []float64) error {
+		n := len(rows) / fo.Features
+		use(rows[:min(n, left)*fo.Features])
+		if n > left {
+			return errEnough
+		}
+		left -= n
+		return ctx.Err()
+	})
+	if errors.Is(err, errEnough) {
+		a.tell("note: of %s the first %s are measured", strings.Join(paths, ", "), plural(int64(most), "row"))
+		err = nil
+	}
+	return err
+}
+
 // benchRows measures calls of predict for benchForest, on the first rows that fit into most cells: what comes after them is not read, as it may
 // have no end.
 func benchRows[T float32 | float64](ctx context.Context, a *app, f *benchFlags, code *scheduleFlags, fo *forest.Forest, r *forestBench, most int, predict func(rows, out []T) error) error {
 	var cells []T
-	err := a.eachNumbers(ctx, &f.config, []string{f.data}, fo, dataset.ToFloat32, 512, func(rows []float64) error {
-		room := (most - len(cells)) / fo.Features * fo.Features
-		for _, x := range rows[:min(len(rows), room)] {
+	err := a.firstNumbers(ctx, &f.config, []string{f.data}, fo, most/fo.Features, func(rows []float64) {
+		for _, x := range rows {
 			cells = append(cells, T(x))
 		}
-		if len(rows) > room {
-			return errEnough
-		}
-		return nil
 	})
-	n := len(cells) / fo.Features
-	if errors.Is(err, errEnough) {
-		a.tell("note: of %s the first %s are measured", f.data, plural(int64(n), "row"))
-		err = nil
-	}
 	if err != nil {
 		return err
 	}
+	n := len(cells) / fo.Features
 	rows, out := make([]T, r.Batch*fo.Features), make([]T, r.Batch*fo.Width(forest.Prediction))
 	r.Cells = fmt.Sprintf("%T", rows[0])
 	begin := time.Now()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pce-engine/pce"
 	"github.com/pce-engine/pce/compile/forest/tune"
-	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/run"
 )
@@ -98,11 +97,8 @@ func (a *app) tuneForest(ctx context.Context, f *tuneFlags) error {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
 	var rows []float64
-	err = a.eachNumbers(ctx, &f.config, f.data, fo, dataset.ToFloat32, 512, func(more []float64) error {
-		rows = append(rows, more[:min(len(more), max(0, maxTuneRows*fo.Features-len(rows)))]...)
-		return ctx.Err()
-	})
-	if err != nil {
+	most := min(maxTuneRows, max(1, maxForestBatch/fo.Features))
+	if err := a.firstNumbers(ctx, &f.config, f.data, fo, most, func(more []float64) { rows = append(rows, more...) }); err != nil {
 		return err
 	}
 	opts := pce.Options{Threads: f.run.threads}

@@ -18,6 +18,24 @@ import (
 	"github.com/pce-engine/pce/serve"
 )
 
+// TestForestTuneFirstRows: tune reads no more rows than it measures, as there may be no end of them, and says so.
+func TestForestTuneFirstRows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"model.json": singleForest, "rows.csv": "humidity,wind\n" + strings.Repeat("0,3\n", maxTuneRows+1000) + "what is not a number\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	args := []string{"forest", "tune", "model.json", "--data", "rows.csv", "--batch", "4", "--represent", "sliced", "--threads", "1", "--dry-run", "--json"}
+	if code := Run(t.Context(), args, nil, nil, &out, &errs); code != 0 || !strings.Contains(errs.String(), "note: of rows.csv the first 65536 rows are measured") {
+		t.Fatalf("exit %d, %s", code, &errs)
+	}
+	if !strings.Contains(out.String(), `"rows":65536,`) {
+		t.Errorf("%.300s", &out)
+	}
+}
+
 // TestForestTune: tune keeps its choice, which predict and bench take with --schedule auto and say so; what is damaged is
 // passed over with a line and written anew; without a choice the cost model's is taken, and said.
 func TestForestTune(t *testing.T) {
