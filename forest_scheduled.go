@@ -27,6 +27,9 @@ type scheduled struct {
 	leaves  *scheduledLeaves
 }
 
+// interpreter is the path of a kernel without machine code. It takes most of the time where other kernels have some.
+const interpreter = "interpreter"
+
 // scheduledLeaves are the same walks as code that finds leaves, which the first call for leaves compiles.
 type scheduledLeaves struct {
 	once    sync.Once
@@ -128,7 +131,9 @@ func newScheduled(m *nest.Module, opts Options, threads int) (*scheduled, error)
 		if err != nil {
 			return nil, err
 		}
-		s.code, s.path = append(s.code, c), c.Path()
+		if s.code = append(s.code, c); s.path != interpreter {
+			s.path = c.Path()
+		}
 		return c, nil
 	})
 	if err != nil {

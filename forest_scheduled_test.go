@@ -66,6 +66,39 @@ func TestScheduledForest(t *testing.T) {
 	}
 }
 
+// TestInterpretedKernels: a forest whose walks have no machine code is interpreted, whatever else its code has, and has machine code in
+// tiles of trees.
+func TestInterpretedKernels(t *testing.T) {
+	small, err := pce.NewScheduledForest(smallForest(), "represent sparse", nil, pce.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer small.Close()
+	if small.ForestPath() == "code interpreter" {
+		t.Skip("SKIPPED: this machine has no machine code")
+	}
+	f := &forest.Forest{Features: 1, Outputs: 1, Alpha: 1, Base: []float64{0}}
+	for i := range 5000 {
+		tree := forest.Tree{Weight: 1, Values: []forest.Value{{Value: 1}}}
+		depth := int32(1 + 11*(i%2)) // so that sortTrees has a kernel which adds the leaves
+		for k := range depth {
+			tree.Nodes = append(tree.Nodes, forest.Node{Test: forest.Less, Threshold: float64(k), Yes: 2*k + 1, No: 2*k + 2}, forest.Node{Last: 1, ID: 2*k + 1})
+		}
+		tree.Nodes = append(tree.Nodes, forest.Node{ID: 2 * depth})
+		f.Trees = append(f.Trees, tree)
+	}
+	for text, want := range map[string]bool{"represent sparse\nsortTrees": true, "represent sparse\nsortTrees\ntile tree t0 t1 100\nreorder t0 batch t1": false} {
+		m, err := pce.NewScheduledForest(f, text, nil, pce.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.ForestPath() == "code interpreter"; got != want {
+			t.Errorf("%q runs by %s", text, m.ForestPath())
+		}
+		m.Close()
+	}
+}
+
 // TestScheduledForestOnEmulator: code on a card predicts what the plain evaluator does, from several goroutines, and
 // devices that are not there, and schedules that cards do not run, are refused.
 func TestScheduledForestOnEmulator(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/pce-engine/pce/forest"
 	"github.com/pce-engine/pce/forest/format/xgboost"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/x86"
 )
 
 // TestBenchForest: bench measures a forest by its own path and as code under a schedule, with as many rows as it says,
@@ -125,5 +127,46 @@ func TestProfileOnce(t *testing.T) {
 	}
 	if _, _, hits, err := f.read(a, "model.json", 1, 8); err != nil || len(hits) != len(m.Forest().Trees) {
 		t.Errorf("the visits of %d trees, %v; want %d", len(hits), err, len(m.Forest().Trees))
+	}
+}
+
+// TestInterpretedKernels: that a forest's walks have no machine code under a schedule is said, with what gives them some.
+func TestInterpretedKernels(t *testing.T) {
+	set, err := micro.Select()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set.Name == "generic" || x86.Path() == "" {
+		t.Skip("SKIPPED: this machine has no machine code")
+	}
+	t.Chdir(t.TempDir())
+	f := &forest.Forest{Target: "reg:squarederror", Features: 1, Outputs: 1, Base: []float64{0}}
+	for i := range 5000 {
+		tree := forest.Tree{Weight: 1, Values: []forest.Value{{Value: 1}}}
+		depth := int32(1 + 11*(i%2)) // so that sortTrees has a kernel which adds the leaves
+		for k := range depth {
+			tree.Nodes = append(tree.Nodes, forest.Node{Test: forest.Less, Threshold: float64(k), Yes: 2*k + 1, No: 2*k + 2, ID: 2 * k}, forest.Node{Last: 1, ID: 2*k + 1})
+		}
+		tree.Nodes = append(tree.Nodes, forest.Node{ID: 2 * depth})
+		f.Trees = append(f.Trees, tree)
+	}
+	var model bytes.Buffer
+	if err := xgboost.Write(&model, f); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"model.json": model.String(), "rows.csv": "0.5\n", "all.schedule": "represent sparse\nsortTrees\n",
+		"tiles.schedule": "represent sparse\nsortTrees\ntile tree t0 t1 100\nreorder t0 batch t1\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for schedule, want := range map[string]bool{"all.schedule": true, "tiles.schedule": false} {
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), []string{"predict", "--model", "model.json", "--data", "rows.csv", "--set", "data.header=no", "--schedule", schedule}, nil, nil, &out, &errs)
+		if code != 0 || strings.Contains(errs.String(), "are interpreted; tile the loop over trees") != want {
+			t.Errorf("%s: exit %d, %q", schedule, code, &errs)
+		}
 	}
 }

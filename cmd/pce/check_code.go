@@ -17,6 +17,9 @@ import (
 	"github.com/pce-engine/pce/kernels/simt"
 )
 
+// interpreter is the path of a kernel without machine code.
+const interpreter = "interpreter"
+
 // codePaths returns the paths of a forest as code, with each set of instructions of this machine, or on a card if the
 // flags name one: under the default schedule, if the forest has code, and under the given ones, which it must have. free
 // gives the code back.
@@ -97,7 +100,9 @@ func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules 
 					if err != nil {
 						return nil, err
 					}
-					all, p.KernelPath = append(all, k), k.Path()
+					if all = append(all, k); p.KernelPath != interpreter { // of several kernels it is what takes the time
+						p.KernelPath = k.Path()
+					}
 					return k, nil
 				})
 			}); err != nil {

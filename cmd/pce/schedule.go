@@ -14,6 +14,8 @@ import (
 	"github.com/pce-engine/pce/configs"
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/forest"
+	"github.com/pce-engine/pce/kernels/cpu/micro"
+	"github.com/pce-engine/pce/kernels/x86"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -116,7 +118,16 @@ func (f *scheduleFlags) open(a *app, path string, on deviceFlags, batch int) (*p
 		return nil, fmt.Errorf("%s: %s: %w", path, f.file, err)
 	}
 	f.visits, f.alone = &hits, on.processor() && oneThread(text)
+	a.tellInterpreter(path, f.file, m)
 	return m, nil
+}
+
+// tellInterpreter says that kernels of a forest under a schedule are interpreted, where the processor has instructions for others.
+func (a *app) tellInterpreter(path, schedule string, m *pce.Model) {
+	set, err := micro.Select()
+	if err == nil && m.ForestPath() == "code "+interpreter && set.Name != "generic" && x86.Allowed(set.Name) != "" {
+		a.tell("note: %s: --schedule %s: kernels that walk these trees for a row have no machine code, as they take too long, and are interpreted; tile the loop over trees, and reorder the tiles around the rows", path, schedule)
+	}
 }
 
 // oneThread reports whether code for a CPU under a schedule, which is legal, runs on one thread whatever there are.
@@ -174,5 +185,6 @@ func (f *scheduleFlags) serve(a *app, m *pce.Model, path string, opts pce.Option
 	if err != nil {
 		return nil, fmt.Errorf("%s: --schedule %s: %w", path, f.file, err)
 	}
+	a.tellInterpreter(path, f.file, m)
 	return m, nil
 }
