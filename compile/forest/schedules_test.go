@@ -311,6 +311,36 @@ func TestEmptySplit(t *testing.T) {
 	}
 }
 
+// TestReorderedSplit: the rows that a split leaves to a loop are taken once, also where a loop over larger tiles is put around it.
+func TestReorderedSplit(t *testing.T) {
+	f := pair("<")
+	for _, text := range []string{
+		"split batch b0 b1 2\ntile b1 b2 b3 3\ntile b3 b4 b5 8\nreorder b4 b2\n",
+		"split tree t0 t1 1\ntile t0 t2 t3 2\ntile t3 t4 t5 3\nreorder t4 t2\n",
+	} {
+		s, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compile(f, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := make([]float64, 40*f.Features)
+		for i := range rows {
+			rows[i] = float64(i % 4)
+		}
+		want := make([]float64, 40)
+		if err := forest.Evaluate(f, forest.Margin, rows, want); err != nil {
+			t.Fatal(err)
+		}
+		p, _ := program(t, c.Module, "generic", 3)
+		if err := compareScores(f, c, margins(t, f, p, rows), want); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // TestManyLeaves: leaves of more rows than their words are kept for at a time, of trees on threads.
 func TestManyLeaves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
