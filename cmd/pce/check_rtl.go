@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/pce-engine/pce/circuit/reference"
 	"github.com/pce-engine/pce/compile/rtl"
@@ -61,11 +59,6 @@ func (a *app) checkRTL(ctx context.Context, f *queryFlags, hw *rtlFlags, simulat
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP) // simulators have a group of their own, so a terminal that closes does not end them
-		defer stop()
-	}
 	design, err := simulate.Open(ctx, tool, dir, d)
 	if err != nil {
 		return nil, err

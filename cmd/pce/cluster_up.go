@@ -49,8 +49,8 @@ workers as processes of their own, which are started again when they die.
 
 Everything lies in --dir: started again on it, the cluster continues the runs
 that were not done, at the same address. Results are in runs/RUN below it, keys in
-seats, logs in workers/WORKER/log. SIGINT or SIGTERM writes a checkpoint and ends
-with exit code 75 if a run was not done.
+seats, logs in workers/WORKER/log. SIGINT, SIGTERM or SIGHUP writes a checkpoint and
+ends with exit code 75 if a run was not done.
 
 With --cluster it does not start a broker: it leads the cluster of one that was
 started elsewhere, NATS 2.11 or newer with JetStream.

@@ -30,14 +30,20 @@ func main() {
 	os.Exit(Run(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels; the
-// second one ends the process.
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels; a second
+// SIGINT or SIGTERM ends the process.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
-		interrupts(signals, cancel, time.Now)
+		interrupts(signals, func() {
+			signal.Ignore(syscall.SIGPIPE) // a Ctrl-C also ends the tee that reads the log, and a line of it would end the run before its checkpoint
+			cancel()
+		}, time.Now)
 		os.Exit(exitInterrupted)
 	}()
 	return ctx
@@ -47,13 +53,14 @@ func interruptible() context.Context {
 // the second would end a run without a checkpoint.
 const oneSignal = 200 * time.Millisecond
 
-// interrupts cancels at the first signal and returns at the second.
+// interrupts cancels at the first signal and returns at the second. A hangup is none of a user who will not wait: a terminal that closes
+// gives several, from its shell and from the system, also after a Ctrl-C, and a checkpoint may take longer to write than lies between them.
 func interrupts(signals <-chan os.Signal, cancel func(), now func() time.Time) {
 	<-signals
 	first := now()
 	cancel()
-	for range signals {
-		if now().Sub(first) >= oneSignal {
+	for s := range signals {
+		if s != syscall.SIGHUP && now().Sub(first) >= oneSignal {
 			return
 		}
 	}

@@ -23,4 +23,17 @@ func TestOneSignal(t *testing.T) {
 	if cancelled != 1 || asked != 4 {
 		t.Errorf("cancelled %d times, ended by signal %d; want once, and the fourth", cancelled, asked)
 	}
+	hangups := make(chan os.Signal, 3)
+	for range cap(hangups) {
+		hangups <- syscall.SIGHUP
+	}
+	close(hangups)
+	minute := 0
+	interrupts(hangups, func() { cancelled++ }, func() time.Time {
+		minute++
+		return begin.Add(time.Duration(minute) * time.Minute)
+	})
+	if cancelled != 2 || len(hangups) > 0 {
+		t.Errorf("hangups cancel %d times, and the process ends before %d of them; want once, and none", cancelled-1, len(hangups))
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,9 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !started { // cobra found the command line at fault
 		err = usagef("%s", explain(cmd, err))
+	}
+	if why := ctx.Err(); why != nil && errors.Is(err, syscall.EPIPE) { // of a reader that a Ctrl-C has ended, too
+		err = why
 	}
 	if code := exitCode(err); in.cut.Load() && (code == exitInterrupted || code == exitData) { // not a fault of the rows that came
 		err = fmt.Errorf("standard input: %w", context.Canceled)

@@ -54,8 +54,8 @@ func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve --model NAME=PATH... [--addr HOST:PORT]",
 		Short: "Answer inference requests over HTTP and gRPC",
-		Long: `Answer inference requests, until SIGINT or SIGTERM: then those that have come are
-answered first. The Open Inference Protocol, version 2, is spoken as REST and as gRPC
+		Long: `Answer inference requests, until SIGINT, SIGTERM or SIGHUP: then those that have come
+are answered first. The Open Inference Protocol, version 2, is spoken as REST and as gRPC
 on one port. Once the models are loaded, one line on stdout says where.
 
 A model file that is replaced is loaded without a request being lost. Models leave

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -51,8 +53,9 @@ model that was saved, the one of best_epoch.
 On a terminal, stderr has a line for each stage and a bar that is redrawn; with
 TERM=dumb it has a line for each epoch. Otherwise, and with -v, it has log lines.
 
-An interrupt (SIGINT or SIGTERM) writes a checkpoint and ends with exit code 75: the
-command that continues the run is printed. With --resume and --out, --config may be
+An interrupt (SIGINT, SIGTERM, or SIGHUP as of a terminal that closes) writes a
+checkpoint and ends with exit code 75: the command that continues the run is printed. So
+does a run whose log is read by a program that ends, such as tee. With --resume and --out, --config may be
 left out: the run's own is used.
 
 A checkpoint keeps a fingerprint of the rows, the settings and the kernels. A run
@@ -68,7 +71,9 @@ machine of the workers' kind with the same train.shard_rows; if that is left out
 cluster chooses it by the number of workers and notes it in config.yaml.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, res, err := a.train(cmd.Context(), &f, cmd.Flags().Changed)
+			ctx, stop := unread(cmd.Context())
+			defer stop()
+			cfg, res, err := a.train(ctx, &f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -88,6 +93,19 @@ cluster chooses it by the number of workers and notes it in config.yaml.`,
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "on a terminal: log lines instead of a line for each stage")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "end with one JSON object")
 	return c
+}
+
+// unread returns a context that ends when what reads the log has ended, as a tee or the connection to another machine: the next line would
+// end the process, with what the run did since its last checkpoint. After that nothing is told, and the exit code says it.
+func unread(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := signal.NotifyContext(parent, syscall.SIGPIPE)
+	return ctx, func() {
+		broken := ctx.Err() != nil && parent.Err() == nil
+		cancel()
+		if broken {
+			signal.Ignore(syscall.SIGPIPE)
+		}
+	}
 }
 
 // train trains what the flags say, here or on a cluster, and returns the config that it found

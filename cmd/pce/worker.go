@@ -47,7 +47,7 @@ func (a *app) workerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "worker --cluster URL|@FILE --credentials FILE",
 		Short: "Compute for the runs of a cluster",
-		Long: `Compute for the runs of a cluster, until SIGINT, SIGTERM or SIGUSR1: then the
+		Long: `Compute for the runs of a cluster, until SIGINT, SIGTERM, SIGHUP or SIGUSR1: then the
 shard at hand is finished, the others are handed back, and the exit code is 75.
 
 Workers send each other flows and parameters directly. Where others are on other
