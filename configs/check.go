@@ -32,7 +32,7 @@ const maxFileBytes = 4 << 20
 func parseFile(name string, r io.Reader) ([]setting, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %v", ErrConfig, name, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, name, err)
 	}
 	if len(text) > maxFileBytes {
 		return nil, fmt.Errorf("%w: %s: larger than %d MiB; is this a config file?", ErrConfig, name, maxFileBytes>>20)

@@ -3,6 +3,7 @@ package configs
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type Options struct {
 	Files []string // paths, or names such as preset:hclt; later ones win
 	Env   []string // the environment, as os.Environ returns it
 	Set   []string // key=value
+
+	Open func(name string) (io.ReadCloser, error) // opens Files, which may be pipes; nil: os.Open
 }
 
 // Load puts the sources together and checks the result. The notes say which of
@@ -93,7 +96,7 @@ func (o *Options) sources() (all [][]setting, files int, err error) {
 		}
 	}
 	for _, name := range o.Files {
-		if err := add(loadFile(name)); err != nil {
+		if err := add(o.loadFile(name)); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -127,14 +130,16 @@ func heavy(cfg *Config, given []setting) []string {
 	return nil
 }
 
-func loadFile(name string) ([]setting, error) {
+func (o *Options) loadFile(name string) ([]setting, error) {
 	var f io.ReadCloser
 	var err error
 	if preset, ok := strings.CutPrefix(name, PresetPrefix); ok {
 		if f, err = presets.Open(preset + ".yaml"); err != nil {
 			return nil, fmt.Errorf("%w: no preset %q; there are %s", ErrConfig, clip(preset), strings.Join(Presets(), ", "))
 		}
-	} else if f, err = os.Open(name); err != nil {
+	} else if f, err = o.open(name); errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, name, err)
+	} else if err != nil {
 		why := err
 		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 			why = pe.Err
@@ -144,6 +149,13 @@ func loadFile(name string) ([]setting, error) {
 	}
 	defer f.Close()
 	return parseFile(name, f)
+}
+
+func (o *Options) open(name string) (io.ReadCloser, error) {
+	if o.Open != nil {
+		return o.Open(name)
+	}
+	return os.Open(name)
 }
 
 // Presets lists the configs that are built into the program, as Options.Files

@@ -28,6 +28,11 @@ func ReadProfile(path string, f *forest.Forest) ([][]int64, error) {
 		return nil, err
 	}
 	defer file.Close()
+	return DecodeProfile(file, path, f)
+}
+
+// DecodeProfile is ReadProfile of a file that is open, which errors call path.
+func DecodeProfile(file io.Reader, path string, f *forest.Forest) ([][]int64, error) {
 	text, err := io.ReadAll(io.LimitReader(file, maxProfile+1))
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules 
 		}
 	}
 	flags := scheduleFlags{file: "given", profile: profile}
-	hits, err := flags.hits(f)
+	hits, err := flags.hits(ctx, f)
 	if err != nil {
 		return nil, free, err
 	}
@@ -49,7 +49,7 @@ func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules 
 	for i, file := range append([]string{""}, schedules...) {
 		name, text := "default", "represent sparse\n" // which takes trees of nearly any depth
 		if i > 0 {
-			if text, err = readSchedule(file); err != nil {
+			if text, err = readSchedule(ctx, file); err != nil {
 				return nil, free, err
 			}
 			name = file

@@ -235,7 +235,7 @@ func (a *app) jobSchedule(j *configs.Job) (text string, err error) {
 	}
 	named := !strings.Contains(j.Schedule, "\n") // a text is told from a name by its lines
 	if text = j.Schedule; named && text != autoSchedule {
-		if text, err = readSchedule(j.Schedule); err != nil {
+		if text, err = readSchedule(a.ctx, j.Schedule); err != nil {
 			return "", err
 		}
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -148,7 +150,12 @@ func (f *upFlags) checkAddress() error {
 		return usagef("--addr %s does not say how others reach this machine; add --advertise HOST", f.addr)
 	}
 	if f.tlsCert != "" {
-		if _, err := loadCertificate(f.tlsCert, f.tlsKey); err != nil {
+		for _, path := range []string{f.tlsCert, f.tlsKey} {
+			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+				return usagef("%s: not a regular file, and the broker and the members of a cluster read it after this command; write it to a file", path)
+			}
+		}
+		if _, err := loadCertificate(context.Background(), f.tlsCert, f.tlsKey); err != nil {
 			return err
 		}
 	}

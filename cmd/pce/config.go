@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/kernels/device"
 )
 
@@ -56,12 +58,15 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 	if len(f.files) == 0 {
 		return nil, usagef("no --config; give a file, or one of %v", configs.Presets())
 	}
-	cfg, notes, err := configs.Load(configs.Options{Files: f.files, Env: a.env, Set: f.set})
+	cfg, notes, err := configs.Load(configs.Options{Files: f.files, Env: a.env, Set: f.set, Open: a.openConfig})
 	for _, n := range notes {
 		a.tell("note: %s", n)
 	}
 	return cfg, err
 }
+
+// openConfig opens a config. One that is a pipe is waited for, and read, until the command is interrupted.
+func (a *app) openConfig(path string) (io.ReadCloser, error) { return dataset.OpenPath(a.ctx, path) }
 
 // ofRuns are the sections, and keys beside sections, that nothing depends on where a model is given.
 var ofRuns = []string{"name", "seed", "output", "precision", "cluster", "job"}

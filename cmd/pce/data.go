@@ -73,7 +73,7 @@ func (a *app) loadDataConfig(flags *configFlags) (*configs.Config, error) {
 // loadRowsConfig is loadDataConfig for commands that look at rows, or ask a model about them. The other sections are of no use to these, so
 // that a setting there, such as a device that is another flag's, is refused, and notes, which are about training, are not told.
 func (a *app) loadRowsConfig(flags *configFlags) (*configs.Config, error) {
-	cfg, _, err := configs.Load(configs.Options{Files: flags.files, Env: a.env, Set: flags.set})
+	cfg, _, err := configs.Load(configs.Options{Files: flags.files, Env: a.env, Set: flags.set, Open: a.openConfig})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ import (
 
 // app is what the commands share.
 type app struct {
-	args           []string // of the command line
+	ctx            context.Context // of the command, which ends the reading of a file that is a pipe
+	args           []string        // of the command line
 	env            []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -35,7 +36,7 @@ func Run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 			code = exitInternal
 		}
 	}()
-	a := &app{args: args, env: env, stdout: stdout, stderr: stderr}
+	a := &app{ctx: ctx, args: args, env: env, stdout: stdout, stderr: stderr}
 	in := &stdinReader{ctx: ctx, from: stdin}
 	defer in.close()
 	if stdin != nil {

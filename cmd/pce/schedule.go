@@ -39,22 +39,22 @@ func (f *scheduleFlags) given() bool { return f.file != "" || f.profile != "" }
 const maxScheduleText = 1 << 20
 
 // readSchedule returns the text of a schedule: of a file, or of a shipped one by its name.
-func readSchedule(path string) (string, error) {
+func readSchedule(ctx context.Context, path string) (string, error) {
 	if name, ok := strings.CutPrefix(path, configs.PresetPrefix); ok {
 		return schedule.ShippedText(name)
 	}
 	if path == autoSchedule {
 		return "", usagef("--schedule auto is for predict, bench, serve and compile; give a file, or print the one that is kept with pce compile --emit mir --schedule auto")
 	}
-	text, err := readBounded(context.Background(), path, maxScheduleText)
+	text, err := readBounded(ctx, path, maxScheduleText)
 	return string(text), err
 }
 
 // textOnce returns the text of the schedule that the flags name, which is read by the first call: a pipe has it only once, and all models
 // of a command get the same.
-func (f *scheduleFlags) textOnce() (string, error) {
+func (f *scheduleFlags) textOnce(ctx context.Context) (string, error) {
 	if f.text == nil {
-		text, err := readSchedule(f.file)
+		text, err := readSchedule(ctx, f.file)
 		if err != nil {
 			return "", err
 		}
@@ -84,7 +84,7 @@ func readBounded(ctx context.Context, path string, most int64) ([]byte, error) {
 }
 
 // hits reads the profile of a forest, which open keeps, as a pipe has it only once; nil where there is none.
-func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
+func (f *scheduleFlags) hits(ctx context.Context, fo *forest.Forest) ([][]int64, error) {
 	if f.profile == "" {
 		return nil, nil
 	}
@@ -94,7 +94,12 @@ func (f *scheduleFlags) hits(fo *forest.Forest) ([][]int64, error) {
 	if f.file == "" {
 		return nil, usagef("--profile is for --schedule")
 	}
-	return run.ReadProfile(f.profile, fo)
+	r, err := dataset.OpenPath(ctx, f.profile)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return run.DecodeProfile(r, f.profile, fo)
 }
 
 // open opens the file of a forest, with code under the schedule if there is one: of auto, the one that is kept for calls of
@@ -164,12 +169,12 @@ func (f *scheduleFlags) of(a *app, fo *forest.Forest, threads, batch int) (text 
 	case autoSchedule:
 		text, err = a.automatic(fo, threads, batch)
 	default:
-		text, err = f.textOnce()
+		text, err = f.textOnce(a.ctx)
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	hits, err = f.hits(fo)
+	hits, err = f.hits(a.ctx, fo)
 	return text, hits, err
 }
 

@@ -99,7 +99,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	var certs []tls.Certificate
 	if f.tlsCert != "" || f.tlsKey != "" {
-		pair, err := loadCertificate(f.tlsCert, f.tlsKey)
+		pair, err := loadCertificate(ctx, f.tlsCert, f.tlsKey)
 		if err != nil {
 			return err
 		}
@@ -131,9 +131,23 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	return a.answer(ctx, f, s, serve.LimitListener(l, f.conns), certs, log)
 }
 
+// maxPEM bounds files of certificates and keys.
+const maxPEM = 1 << 20
+
 // loadCertificate reads what --tls-cert and --tls-key name.
-func loadCertificate(cert, key string) (tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(cert, key)
+func loadCertificate(ctx context.Context, cert, key string) (pair tls.Certificate, err error) {
+	var texts [2][]byte
+	for i, path := range []string{cert, key} { // a shell opens the pipes of <(...) in this order, too
+		if texts[i], err = readBounded(ctx, path, maxPEM); err != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return pair, ctx.Err()
+	}
+	if err == nil {
+		pair, err = tls.X509KeyPair(texts[0], texts[1])
+	}
 	if err != nil {
 		err = usagef("--tls-cert %q and --tls-key %q: %v; give both, as PEM files", cert, key, err)
 	}
@@ -261,7 +275,7 @@ func (f *serveFlags) complete(ctx context.Context, a *app, log *slog.Logger) err
 	}
 	loader := &modelLoader{run: on, notes: a.stderr}
 	if f.schedule.file != "" && f.schedule.file != autoSchedule { // before models are loaded, which may be several at a time
-		if _, err := f.schedule.textOnce(); err != nil {
+		if _, err := f.schedule.textOnce(ctx); err != nil {
 			return err
 		}
 	}
