@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -65,8 +68,33 @@ func (a *app) loadConfig(f *configFlags) (*configs.Config, error) {
 	return cfg, err
 }
 
-// openConfig opens a config. One that is a pipe is waited for, and read, until the command is interrupted.
-func (a *app) openConfig(path string) (io.ReadCloser, error) { return dataset.OpenPath(a.ctx, path) }
+// maxConfigText bounds what is kept of configs that are pipes; one that is larger is refused when it is read.
+const maxConfigText = 16 << 20
+
+// openConfig opens a config. One that is a pipe is waited for, and read, until the command is interrupted, and is kept: a pipe has it
+// only once, and a command may read it for each of several groups of rows.
+func (a *app) openConfig(path string) (io.ReadCloser, error) {
+	if text, ok := a.piped[path]; ok {
+		return io.NopCloser(bytes.NewReader(text)), nil
+	}
+	r, err := dataset.OpenPath(a.ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return r, nil
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxConfigText))
+	if err != nil {
+		return nil, err
+	}
+	if a.piped == nil {
+		a.piped = map[string][]byte{}
+	}
+	a.piped[path] = text
+	return io.NopCloser(bytes.NewReader(text)), nil
+}
 
 // ofRuns are the sections, and keys beside sections, that nothing depends on where a model is given.
 var ofRuns = []string{"name", "seed", "output", "precision", "cluster", "job"}

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,5 +51,34 @@ func TestFlagPipes(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Errorf("%v: the writer of the pipe is waited for", args)
 		}
+	}
+}
+
+// TestConfigPipe: a config that comes from a pipe, which has it once, says how all rows of a command are read.
+func TestConfigPipe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"m.pc": "circuit 1\nn0 = input x0 bernoulli 0.25\n", "a.csv": "1\n", "b.csv": "1\n", "c.yaml": "data: {missing: ['1']}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
+		t.Skipf("SKIPPED: no pipes here: %v", err)
+	}
+	go func() {
+		if f, err := os.OpenFile("pipe", os.O_WRONLY, 0); err == nil {
+			f.WriteString("data: {missing: ['1']}\n")
+			f.Close()
+		}
+	}()
+	args := []string{"eval", "m.pc", "--json", "--data", "a.csv", "--data", "builtin:random?rows=2&vars=1&categories=2", "--data", "b.csv", "--config"}
+	want := runJSON(t, append(args, "c.yaml")...)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var out, errs bytes.Buffer
+	if code := Run(ctx, append(args, "pipe"), nil, nil, &out, &errs); code != exitOK || !strings.Contains(out.String(), fmt.Sprint(`"ll":`, want["ll"])) {
+		t.Errorf("exit %d, %s%s; want %v nats", code, &out, &errs, want["ll"])
 	}
 }

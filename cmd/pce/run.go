@@ -20,8 +20,9 @@ import (
 
 // app is what the commands share.
 type app struct {
-	ctx            context.Context // of the command, which ends the reading of a file that is a pipe
-	args           []string        // of the command line
+	ctx            context.Context   // of the command, which ends the reading of a file that is a pipe
+	piped          map[string][]byte // configs that are pipes, by their paths
+	args           []string          // of the command line
 	env            []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
