@@ -82,3 +82,11 @@ func TestConfigPipe(t *testing.T) {
 		t.Errorf("exit %d, %s%s; want %v nats", code, &out, &errs, want["ll"])
 	}
 }
+
+// TestComparePipe: rows that come from a pipe, which has them once, are refused where two models read them, and not waited for.
+func TestComparePipe(t *testing.T) {
+	code, errs := runUntilEnd(t.Context(), t, "runs", "compare", "a", "b", "--data", pipe(t, "pipe.csv", ""))
+	if code != exitUsage || !strings.Contains(errs, "a pipe has them once; write them to a file") {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -82,6 +84,11 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 	}
 	if slices.Contains(data, "-") {
 		return nil, usagef("--data -: both models read the rows, and standard input has them once; write them to a file")
+	}
+	for _, path := range data {
+		if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+			return nil, usagef("--data %s: both models read the rows, and a pipe has them once; write them to a file", path)
+		}
 	}
 	var ll [2][]float64
 	var missing [2]missingCells
