@@ -206,21 +206,21 @@ func (b *Blueprint) Save(ctx context.Context, path string, params ParamReader, m
 		case err != nil:
 			return err
 		case narrow:
-			return written(native.Write, path, b.Graph, all, b.params)
+			return written(ctx, native.WriteContext, path, b.Graph, all, b.params)
 		}
-		return written(native.Write64, path, b.Graph, all, b.wide)
+		return written(ctx, native.Write64Context, path, b.Graph, all, b.wide)
 	}
-	return written(native.Write, path, b.Graph, all, b.read(ctx, params))
+	return written(ctx, native.WriteContext, path, b.Graph, all, b.read(ctx, params))
 }
 
 // written writes a circuit, without the nodes that the root does not reach where the file that it comes from leaves parameters of such
 // nodes open.
-func written[F float32 | float64, P ~func(circuit.NodeID, []F) error](write func(string, *circuit.Graph, map[string]string, P) error,
+func written[F float32 | float64, P ~func(circuit.NodeID, []F) error](ctx context.Context, write func(context.Context, string, *circuit.Graph, map[string]string, P) error,
 	path string, g *circuit.Graph, meta map[string]string, params P) error {
-	err := write(path, g, meta, params)
+	err := write(ctx, path, g, meta, params)
 	if errors.Is(err, format.ErrNoParams) {
 		if part, of := circuit.Reached[F](g, params); part != g {
-			return write(path, part, meta, of)
+			return write(ctx, path, part, meta, of)
 		}
 	}
 	return err
@@ -250,6 +250,11 @@ func (b *Blueprint) strings(meta map[string]string) (map[string]string, error) {
 // WriteCircuit writes a circuit that was made elsewhere, with the schema of its rows, to a native model file at path, which appears whole or
 // not at all. Names and labels that are not UTF-8 are an error, as the file would have others.
 func WriteCircuit(path string, g *circuit.Graph, s *dataset.Schema, params circuit.ParamFunc64) error {
+	return WriteCircuitContext(context.Background(), path, g, s, params)
+}
+
+// WriteCircuitContext is WriteCircuit where path may be a pipe: waiting for what reads it ends with ctx.
+func WriteCircuitContext(ctx context.Context, path string, g *circuit.Graph, s *dataset.Schema, params circuit.ParamFunc64) error {
 	for i := range s.Columns {
 		for _, text := range append([]string{s.Columns[i].Name}, s.Columns[i].Labels...) {
 			if !utf8.ValidString(text) {
@@ -261,7 +266,7 @@ func WriteCircuit(path string, g *circuit.Graph, s *dataset.Schema, params circu
 	if err != nil {
 		return err
 	}
-	return native.Write64(path, g, map[string]string{metaSchema: string(text)}, params)
+	return native.Write64Context(ctx, path, g, map[string]string{metaSchema: string(text)}, params)
 }
 
 // sized returns a slice of n floats in the memory of buf if it has room.

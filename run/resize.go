@@ -72,7 +72,7 @@ func Prune(ctx context.Context, path, out string, read RowReader, o Options, p r
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.writeResized(out, c)
+	r, err := b.writeResized(ctx, out, c)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +121,11 @@ func (b *Blueprint) excludes() (bool, error) {
 // Grow writes the circuit in the file at path, with every unit twice, to out, which appears whole or
 // not at all.
 func Grow(path, out string, o resize.GrowOptions) (*Resized, error) {
+	return GrowContext(context.Background(), path, out, o)
+}
+
+// GrowContext is Grow where out may be a pipe: waiting for what reads it ends with ctx.
+func GrowContext(ctx context.Context, path, out string, o resize.GrowOptions) (*Resized, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -135,7 +140,7 @@ func Grow(path, out string, o resize.GrowOptions) (*Resized, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.writeResized(out, c)
+	r, err := b.writeResized(ctx, out, c)
 	if err == nil {
 		r.noteUnchecked(m.Unchecked)
 	}
@@ -232,7 +237,7 @@ func (b *Blueprint) readFlows(ctx context.Context, e *engine.Engine) (circuit.Pa
 }
 
 // writeResized writes what became of a circuit, as float32 where float32 has all digits of the old one.
-func (b *Blueprint) writeResized(out string, c *resize.Circuit) (*Resized, error) {
+func (b *Blueprint) writeResized(ctx context.Context, out string, c *resize.Circuit) (*Resized, error) {
 	narrow, err := b.narrow()
 	if err != nil {
 		return nil, err
@@ -246,7 +251,7 @@ func (b *Blueprint) writeResized(out string, c *resize.Circuit) (*Resized, error
 		return nil, err
 	}
 	if narrow {
-		err = native.Write(out, c.Graph, all, func(id circuit.NodeID, dst []float32) error {
+		err = native.WriteContext(ctx, out, c.Graph, all, func(id circuit.NodeID, dst []float32) error {
 			wide := make([]float64, len(dst))
 			if err := c.Params(id, wide); err != nil {
 				return err
@@ -257,7 +262,7 @@ func (b *Blueprint) writeResized(out string, c *resize.Circuit) (*Resized, error
 			return nil
 		})
 	} else {
-		err = native.Write64(out, c.Graph, all, c.Params)
+		err = native.Write64Context(ctx, out, c.Graph, all, c.Params)
 	}
 	if err != nil {
 		return nil, err

@@ -88,5 +88,5 @@ func (a *app) forestCircuit(ctx context.Context, f *circuitFlags) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.model, err)
 	}
-	return run.WriteCircuit(f.out.path, c.Graph, c.Schema.WithMarks(o.Missing), c.Params) // which queries take for missing, too
+	return run.WriteCircuitContext(ctx, f.out.path, c.Graph, c.Schema.WithMarks(o.Missing), c.Params) // which queries take for missing, too
 }

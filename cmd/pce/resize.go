@@ -89,7 +89,7 @@ to do. Training continues from the file with model.structure=file.`,
 			if err := f.check(cmd.Context(), a); err != nil {
 				return err
 			}
-			r, err := run.Grow(f.model, f.out.path, f.grow)
+			r, err := run.GrowContext(cmd.Context(), f.model, f.out.path, f.grow)
 			return a.tellResized(&f, r, err)
 		},
 	}

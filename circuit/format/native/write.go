@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,21 +20,31 @@ import (
 // stays whole until the new one is complete. The parameters are read and checked
 // node by node.
 func Write(path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
-	return writeFile(path, g, meta, params)
+	return writeFile(context.Background(), path, g, meta, params)
+}
+
+// WriteContext is Write where path may be a pipe: waiting for what reads it ends with ctx.
+func WriteContext(ctx context.Context, path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc) error {
+	return writeFile(ctx, path, g, meta, params)
 }
 
 // Write64 is Write with float64 parameters, for models that were imported: what
 // is read back has the same bits. The file has twice the size, and programs that
 // know format versions up to 1.1 refuse it.
 func Write64(path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc64) error {
-	return writeFile(path, g, meta, params)
+	return writeFile(context.Background(), path, g, meta, params)
 }
 
-func writeFile[F float32 | float64](path string, g *circuit.Graph, meta map[string]string, params func(circuit.NodeID, []F) error) error {
+// Write64Context is Write64 as WriteContext is Write.
+func Write64Context(ctx context.Context, path string, g *circuit.Graph, meta map[string]string, params circuit.ParamFunc64) error {
+	return writeFile(ctx, path, g, meta, params)
+}
+
+func writeFile[F float32 | float64](ctx context.Context, path string, g *circuit.Graph, meta map[string]string, params func(circuit.NodeID, []F) error) error {
 	if err := circuit.Validate(g); err != nil {
 		return fmt.Errorf("%w: %w", format.ErrModel, err)
 	}
-	return atomicfile.Write(path, 0o644, func(w io.Writer) error { return encode(w, g, meta, params) })
+	return atomicfile.WriteContext(ctx, path, 0o644, func(w io.Writer) error { return encode(w, g, meta, params) })
 }
 
 // encode writes a native model of a valid graph.
