@@ -14,7 +14,7 @@ import (
 // A picture shows rows that are images in a grid of cells.
 const (
 	maxPicturePixels = 1 << 28
-	maxPictureSide   = 1 << 14 // pixels of pictures of several panels, which reports show; smaller dots keep to it as far as they can
+	maxPictureSide   = 1 << 14 // pixels of pictures that reports show; smaller dots keep to it as far as they can
 	pictureDot       = 4       // pixels of a side of a dot, unless the picture would be too large
 	pictureMargin    = 2       // pixels around a cell
 	panelGap         = 8       // pixels between panels, and around a panel that is marked
@@ -38,6 +38,7 @@ type picture struct {
 	across  []int // cells, by panel
 	columns int   // of all panels
 	down    int
+	shown   bool      // a report shows it: dots are as small as maxPictureSide wants them, if they can be
 	later   []drawing // that wait for what is white
 }
 
@@ -51,6 +52,12 @@ type drawing struct {
 // newPicture makes an empty picture of rows of s: a grid down cells high, and
 // across cells wide in each panel. The last of several panels is marked by a light ground.
 func newPicture(s *Schema, down int, across ...int) (*picture, error) {
+	return layPicture(&picture{schema: s, across: across, down: down, shown: len(across) > 1})
+}
+
+// layPicture completes a picture of which is known what is in it, and where.
+func layPicture(p *picture) (*picture, error) {
+	s, down, across := p.schema, p.down, p.across
 	if s.Image == [3]int{} || s.Image[2] != 1 && s.Image[2] != 3 {
 		what := "not images"
 		if s.Image != [3]int{} {
@@ -58,7 +65,7 @@ func newPicture(s *Schema, down int, across ...int) (*picture, error) {
 		}
 		return nil, badSetting("the rows are %s; write .csv or .npy", what)
 	}
-	p := &picture{schema: s, white: whites(s), across: across, down: down}
+	p.white = whites(s)
 	for _, n := range across {
 		p.columns += n
 	}
@@ -83,7 +90,7 @@ func (p *picture) largestDot() int {
 	for p.dot = pictureDot; p.dot > 0; p.dot-- {
 		height := float64(p.down)*float64(p.cell(0)) + gaps
 		width := float64(p.columns)*float64(p.cell(1)) + gaps
-		fits := len(p.across) == 1 || p.dot == 1 || max(height, width) <= maxPictureSide
+		fits := !p.shown || p.dot == 1 || max(height, width) <= maxPictureSide
 		if fits && height*width <= maxPicturePixels {
 			return p.dot
 		}

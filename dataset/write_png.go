@@ -11,11 +11,21 @@ type pngWriter struct {
 }
 
 func newPNGWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
+	return newGrid(w, s, rows, false)
+}
+
+// NewShownWriter returns a writer of that many rows of s as a PNG picture for a report, which shows pictures up to a size: dots are
+// smaller where that keeps the picture to it.
+func NewShownWriter(w io.Writer, s *Schema, rows int) (Writer, error) {
+	return newGrid(w, s, rows, true)
+}
+
+func newGrid(w io.Writer, s *Schema, rows int, shown bool) (Writer, error) {
 	if rows < 1 {
 		return nil, badSetting("a picture of %d images; write at least one", rows)
 	}
 	across := squareColumns(s, rows)
-	p, err := newPicture(s, (rows-1)/across+1, across)
+	p, err := layPicture(&picture{schema: s, across: []int{across}, down: (rows-1)/across + 1, shown: shown})
 	if err != nil {
 		return nil, err
 	}

@@ -459,8 +459,19 @@ func TestPictureBounds(t *testing.T) {
 			t.Errorf("%d x %d images: dots of %d, want %d", tc.down, tc.across, got, tc.dot)
 		}
 	}
-	// As many samples as a run may end with, beside as many rows.
 	small := &Schema{Columns: make([]Column, 3*32*32), Image: [3]int{32, 32, 3}}
+	// Images of one line, which a report shows.
+	wide := &Schema{Columns: make([]Column, 7000), Image: [3]int{1, 7000, 1}}
+	for shown, dot := range map[bool]int{false: 4, true: 2} {
+		w, err := newGrid(io.Discard, wide, 25, shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := w.(*pngWriter).picture; p.dot != dot {
+			t.Errorf("shown %t: dots of %d in %v, want %d", shown, p.dot, p.Bounds(), dot)
+		}
+	}
+	// As many samples as a run may end with, beside as many rows.
 	if p, err := newPicture(small, 64, 64, 64); err != nil || p.dot != 3 || max(p.Bounds().Dx(), p.Bounds().Dy()) > maxPictureSide {
 		t.Errorf("4096 samples of 32 x 32 dots: dots of %d in %v, %v", p.dot, p.Bounds(), err)
 	}

@@ -29,6 +29,7 @@ const (
 	drawnColumns   = 24
 	maxPicture     = 16 << 20 // bytes of a picture
 	maxPictureSide = 1 << 14  // pixels
+	picturePixels  = 32       // pixels of a side that are not of images, at most
 	maxDecoded     = 1 << 24  // pixels of a picture that is decoded to see whether it is whole
 )
 
@@ -65,7 +66,7 @@ func picture(text []byte) (*Samples, error) {
 }
 
 // draw draws rows from the model with seed 0, as pce query sample does: a picture of images,
-// the first columns of others. It is called where the run has left no samples. A model that
+// the first columns of others, and of images that are too wide to be shown. It is called where the run has left no samples. A model that
 // does not fit into memory here gives an error, which the report notes.
 func (r *Run) draw(ctx context.Context, path string, on pce.Options) error {
 	m, err := pce.Open(ctx, path, on)
@@ -74,16 +75,21 @@ func (r *Run) draw(ctx context.Context, path string, on pce.Options) error {
 	}
 	defer m.Close()
 	s := m.Schema()
-	n, name := drawnRows, "samples.csv"
-	if channels := s.Image[2]; channels == 1 || channels == 3 {
-		n, name = drawnImages, "samples.png"
+	n, images := drawnRows, (s.Image[2] == 1 || s.Image[2] == 3) && max(s.Image[0], s.Image[1]) <= maxPictureSide-picturePixels
+	if images {
+		n = drawnImages
 	}
 	b := dataset.NewBatch(s, n)
 	if err := m.SampleBatch(ctx, b, 0, 0); err != nil {
 		return err
 	}
 	var text bytes.Buffer
-	w, err := dataset.NewWriter(&text, name, s, n)
+	var w dataset.Writer
+	if images {
+		w, err = dataset.NewShownWriter(&text, s, n)
+	} else {
+		w, err = dataset.NewWriter(&text, "samples.csv", s, n)
+	}
 	if err != nil {
 		return err
 	}
@@ -93,7 +99,7 @@ func (r *Run) draw(ctx context.Context, path string, on pce.Options) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	if n == drawnImages {
+	if images {
 		r.Samples, err = picture(text.Bytes())
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pce-engine/pce/circuit"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -170,6 +172,33 @@ func TestReportMemory(t *testing.T) {
 		}
 		if sum += n; part == "total" && sum != 2*n {
 			t.Errorf("the parts add up to %.0f, the total is %.0f", sum-n, n)
+		}
+	}
+}
+
+// TestReportWideImages: of a model of images of one line that a report draws itself there is a picture with dots of fewer pixels, and of
+// wider ones a table.
+func TestReportWideImages(t *testing.T) {
+	for width, want := range map[int]string{5000: "data:image/png", 17000: "16976 further columns are left out"} {
+		g := &circuit.Graph{NumVars: width}
+		s := &dataset.Schema{Columns: make([]dataset.Column, width), Image: [3]int{1, width, 1}}
+		all := make([]circuit.NodeID, width)
+		for v := range all {
+			all[v], s.Columns[v] = circuit.NodeID(v), dataset.Column{Categories: 2}
+			g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Var: v, Leaf: circuit.Bernoulli{}})
+		}
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Product, Units: 1, Children: all})
+		dir := t.TempDir()
+		half := func(_ circuit.NodeID, dst []float64) error {
+			dst[0], dst[1] = 0.5, 0.5
+			return nil
+		}
+		if err := run.WriteCircuit(filepath.Join(dir, run.ModelFile), g, s, half); err != nil {
+			t.Fatal(err)
+		}
+		plain(t, "report", dir)
+		if text := string(readFile(t, dir, reportFile)); !strings.Contains(text, want) {
+			t.Errorf("images of %d dots: no %q", width, want)
 		}
 	}
 }
