@@ -63,8 +63,7 @@ func WriteBeside(w io.Writer, s *Schema, drawn *Batch, realSchema *Schema, real 
 	if drawn.Rows < 1 || real.Rows < 1 {
 		return badSetting("a picture of %d images beside %d; give at least one of each", drawn.Rows, real.Rows)
 	}
-	down := (drawn.Rows-1)/squareColumns(s, drawn.Rows) + 1
-	across := []int{(drawn.Rows-1)/down + 1, (real.Rows-1)/down + 1}
+	down, across := panels(s, drawn.Rows, real.Rows)
 	p, err := newPicture(s, down, across...)
 	if err != nil {
 		return err
@@ -91,6 +90,19 @@ func WriteBeside(w io.Writer, s *Schema, drawn *Batch, realSchema *Schema, real 
 		}
 	}
 	return p.encode(w)
+}
+
+// panels returns how many cells high the panels of WriteBeside are, and how many wide each is.
+func panels(s *Schema, drawn, real int) (down int, across []int) {
+	down = (drawn-1)/squareColumns(s, drawn) + 1
+	return down, []int{(drawn-1)/down + 1, (real-1)/down + 1}
+}
+
+// FitsBeside reports whether WriteBeside can draw that many images of s: larger pictures take too much memory.
+func FitsBeside(s *Schema, drawn, real int) bool {
+	down, across := panels(s, drawn, real)
+	p := picture{schema: s, shown: true, down: down, across: across, columns: across[0] + across[1]}
+	return p.largestDot() > 0
 }
 
 // CompletionWriter draws completions of rows: a line of the picture has a given row,

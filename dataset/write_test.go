@@ -471,6 +471,9 @@ func TestPictureBounds(t *testing.T) {
 			t.Errorf("shown %t: dots of %d in %v, want %d", shown, p.dot, p.Bounds(), dot)
 		}
 	}
+	if !FitsBeside(small, 4096, 4096) || FitsBeside(s, 4096, 1) {
+		t.Error("what fits beside real rows is told wrong")
+	}
 	// As many samples as a run may end with, beside as many rows.
 	if p, err := newPicture(small, 64, 64, 64); err != nil || p.dot != 3 || max(p.Bounds().Dx(), p.Bounds().Dy()) > maxPictureSide {
 		t.Errorf("4096 samples of 32 x 32 dots: dots of %d in %v, %v", p.dot, p.Bounds(), err)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/pce-engine/pce/dataset"
@@ -25,6 +26,15 @@ func (r *training) samplesFile() string {
 		return TextSamplesFile
 	}
 	return ""
+}
+
+// checkSamples refuses samples whose picture is too large, which is drawn when all is trained.
+func (r *training) checkSamples() error {
+	s := r.plan.Schema
+	if r.samplesFile() == SamplesFile && !dataset.FitsBeside(s, r.opts.Samples, min(r.opts.Samples, r.plan.Train.Rows())) {
+		return fmt.Errorf("%w: %d samples of %d x %d pixels make a picture that is too large; ask for fewer, or for 0, in train.samples", ErrOptions, r.opts.Samples, s.Image[0], s.Image[1])
+	}
+	return nil
 }
 
 // draws reports whether the run ends with samples, for which a process that does not compute

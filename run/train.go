@@ -170,6 +170,9 @@ func (r *training) check() error {
 	if err := r.checkDiscriminative(); err != nil {
 		return err
 	}
+	if err := r.checkSamples(); err != nil {
+		return err
+	}
 	if _, err := r.plan.strings(r.meta()); err != nil { // else the model could not be saved
 		return err
 	}
