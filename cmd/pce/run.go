@@ -130,6 +130,7 @@ func (a *app) root() *cobra.Command {
 	groups(root)
 	modelArguments(root)
 	refuseEmpty(root)
+	refuseOctal(root)
 	if len(a.args) > 0 && strings.HasPrefix(a.args[0], cobra.ShellCompRequestCmd) {
 		completions(root) // only where a shell asks: cobra keeps every flag that has one as long as the process lives
 	} else {
