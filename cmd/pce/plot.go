@@ -88,10 +88,7 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 		}
 		runs = append(runs, curves.Run{Name: name, Epochs: epochs})
 	}
-	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(o.path), "."))
-	if o.path == "-" {
-		format = "svg"
-	}
+	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(o.named("stdout.svg")), "."))
 	err := a.output(ctx, &o, func(w io.Writer, _ string) error { return curves.Write(w, format, measure, axis, runs) })
 	if err != nil || o.path == "-" {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -66,6 +67,15 @@ func (a *app) spare(ctx context.Context, file string, inputs ...string) error {
 
 func (f *outputFlags) stdout() bool { return f.path == "" || f.path == "-" }
 
+// named returns the name by whose ending the format of a result is chosen. A device or a pipe without an ending, such as /dev/stdout and
+// what a shell gives for >(...), gets what stdout gets.
+func (f *outputFlags) named(stdout string) string {
+	if info, err := os.Stat(f.path); f.stdout() || err == nil && !info.Mode().IsRegular() && filepath.Ext(f.path) == "" {
+		return stdout
+	}
+	return f.path
+}
+
 // rowsName is the name by whose extension rows on stdout are written: text as people
 // read it, unless - asks for CSV.
 func (f *outputFlags) rowsName(s *dataset.Schema) string {
@@ -78,8 +88,9 @@ func (f *outputFlags) rowsName(s *dataset.Schema) string {
 // output writes a result to a file, which appears whole or not at all, or as
 // CSV to stdout. write learns the name for the format.
 func (a *app) output(ctx context.Context, f *outputFlags, write func(w io.Writer, name string) error) error {
+	name := f.named("stdout.csv")
 	if f.stdout() {
-		return write(a.stdout, "stdout.csv")
+		return write(a.stdout, name)
 	}
-	return atomicfile.WriteContext(ctx, f.path, 0o644, func(w io.Writer) error { return write(w, f.path) })
+	return atomicfile.WriteContext(ctx, f.path, 0o644, func(w io.Writer) error { return write(w, name) })
 }
