@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -37,7 +40,7 @@ func (f *outputFlags) register(flags *pflag.FlagSet, formats, stdout string) {
 	flags.BoolVar(&f.force, "force", false, "replace the file of --out if there is one")
 }
 
-// checkOutput refuses, before any work is done, to write to a folder, to replace a file without --force, and to replace
+// checkOutput refuses, before any work is done, to write to a folder, or in one that is missing, to replace a file without --force, and to replace
 // one of the files that are read in any case. A terminal may be read and written.
 func (a *app) checkOutput(ctx context.Context, f *outputFlags, inputs ...string) error {
 	if f.stdout() {
@@ -51,6 +54,10 @@ func (a *app) checkOutput(ctx context.Context, f *outputFlags, inputs ...string)
 		return usagef("%s exists; name another file, or replace it with --force", f.path)
 	case err == nil && info.Mode().IsRegular():
 		return a.spare(ctx, f.path, inputs...)
+	case errors.Is(err, fs.ErrNotExist): // of the file; without its folder it could not be written when all is computed
+		if _, err := os.Stat(filepath.Dir(f.path)); err != nil {
+			return fmt.Errorf("pce: %w; make the folder of %s, or name a file elsewhere", err, f.path)
+		}
 	}
 	return nil
 }

@@ -189,6 +189,8 @@ func TestResize(t *testing.T) {
 	if code, _, stderr := do(t, "", "grow", "--model", models[0], "--out", models[0], "--force"); code != exitUsage {
 		t.Errorf("the model itself as output: exit code %d, %s", code, stderr)
 	}
+	// Before the model is opened.
+	refused(t, exitData, "make the folder of "+path("nowhere/m"), "prune", "--model", path("absent"), "--data", data, "--out", path("nowhere/m"))
 }
 
 // TestTinyWeights has weights and probabilities by which float32 cannot divide flows: training and pruning count every row, and
