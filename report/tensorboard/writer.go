@@ -32,7 +32,7 @@ func Create(dir string) (*Writer, error) {
 	now := time.Now()
 	// Files are read in the order of their names, and those of two programs differ.
 	for n := range 1000 {
-		name := fmt.Sprintf("events.out.tfevents.%010d.%s.%d.%d", now.Unix(), filepath.Base(host), os.Getpid(), n)
+		name := fmt.Sprintf("events.out.tfevents.%010d.%s.%d.%03d", now.Unix(), filepath.Base(host), os.Getpid(), n)
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if os.IsExist(err) {
 			continue

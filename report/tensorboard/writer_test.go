@@ -18,6 +18,25 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
+// TestOrder: files of one second are in the order of their names, by which they are read.
+func TestOrder(t *testing.T) {
+	dir := t.TempDir()
+	var made []string
+	for range 12 {
+		w, err := Create(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, filepath.Base(w.f.Name()))
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.IsSorted(made) {
+		t.Errorf("files of one second are not in the order of their names: %q", made)
+	}
+}
+
 // schema describes the messages of event files by the names and numbers of their
 // fields, independently of the writer.
 const schema = `
