@@ -47,6 +47,8 @@ func (a *app) compileCommand() *cobra.Command {
 A config gives the kernels of its training, a model those of its queries, a decision forest those of
 its predictions under --schedule.
 
+Files of these names in the folder are replaced.
+
 A circuit that runs as code (--path code, or histograms with breaks of their own) has one kernel, or
 several if it is large, and others for rows that are computed again, whose names begin with exact_.
 
@@ -56,7 +58,8 @@ trees (hir), its loops and walks (mir), these on buffers (lir), its kernels for 
 of --target x86 or ptx (lospn), its code (simt) or the text of its kernels (ptx).
 
 With --target rtl, write the hardware of a model's likelihoods as Verilog, with testbenches and
-report.json, which says what it takes. See docs/hardware.md.`,
+report.json, which says what it takes; files of these names in the folder are replaced. See
+docs/hardware.md.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.rtl.only(cmd, f.target); err != nil {
@@ -102,7 +105,7 @@ report.json, which says what it takes. See docs/hardware.md.`,
 				if cmd.Flags().Changed("set") {
 					return usagef("--set changes nothing of the hardware of %s; leave it out", args[0])
 				}
-				return a.compileRTL(&f, args[0])
+				return a.compileRTL(cmd.Context(), &f, args[0])
 			}
 			if circuit && (f.target == formPTX || f.target == targetX86) && len(f.config.files) == 0 {
 				if err := f.code.unused(cmd, f.emit); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -110,9 +111,17 @@ func asTheyAre(s *dataset.Schema) error {
 	return nil
 }
 
+// reportJSON is the file beside the Verilog that says what the hardware takes.
+const reportJSON = "report.json"
+
 // compileRTL writes the Verilog of a model and report.json to a folder, which is made if it is not
-// there; files that are there are replaced. It prints the report.
-func (a *app) compileRTL(f *compileFlags, model string) error {
+// there; files that are there are replaced, but for the model. It prints the report.
+func (a *app) compileRTL(ctx context.Context, f *compileFlags, model string) error {
+	for _, name := range append(verilog.Names(), reportJSON) {
+		if err := a.spare(ctx, filepath.Join(f.dir, name), model); err != nil { // a network of SPFlow may be a report.json
+			return err
+		}
+	}
 	d, m, _, err := a.openDatapath(model, f.rtl.options)
 	if err != nil {
 		return err
@@ -127,7 +136,7 @@ func (a *app) compileRTL(f *compileFlags, model string) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range append(slices.Clone(files), verilog.File{Name: "report.json", Text: string(text)}) {
+	for _, x := range append(slices.Clone(files), verilog.File{Name: reportJSON, Text: string(text)}) {
 		err := atomicfile.Write(filepath.Join(f.dir, x.Name), 0o644, func(w io.Writer) error {
 			_, err := io.WriteString(w, x.Text)
 			return err

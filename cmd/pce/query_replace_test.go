@@ -13,6 +13,7 @@ func TestNothingReadIsReplaced(t *testing.T) {
 	files := map[string]string{
 		"c.txt":              "circuit 2\na = input[2] x0 bernoulli 0.3 / 0.9\nb = input[2] x1 bernoulli 0.2 / 0.1\np = product a b\ns = sum p : 0.4 0.6\n",
 		"tree.json":          `{"version":[1,7,4],"learner":{"learner_model_param":{"base_score":"0.5","num_class":"0","num_feature":"2"},"objective":{"name":"binary:logistic"},"gradient_booster":{"name":"gbtree","model":{"tree_info":[0],"trees":[{"tree_param":{"num_nodes":"3"},"left_children":[1,-1,-1],"right_children":[2,-1,-1],"split_indices":[0,0,0],"split_conditions":[0.5,-2,3],"default_left":[1,0,0]}]}}}}`,
+		"rtl/report.json":    "circuit 2\na = input[1] x0 bernoulli 0.25\nb = input[1] x1 bernoulli 0.5\np = product a b\n",
 		"rows/a.csv":         "0,1\n1,0\n",
 		"rows/b.csv":         "1,1\n0,1\n",
 		"rows/deep/c.csv":    "1,0\n1,1\n",
@@ -49,6 +50,7 @@ func TestNothingReadIsReplaced(t *testing.T) {
 		{"report", "old", "--out", "old/metrics.jsonl", "--force"},
 		{"train", "--config", "preset:hmm-text", "--set", "data.train=run/*.txt", "--set", "data.valid=", "--set", "data.test=", "--out", "run"},
 		{"reduce", "run", "program/twice.txt", "--out", "program"},
+		{"compile", "rtl/report.json", "--target", "rtl", "-o", "rtl"},
 		{"reduce", "run", "program/linked.red", "--data", "program", "--out", "program"},
 	} {
 		refused(t, exitUsage, " is read, and would be replaced; name another file for the output", args...)
