@@ -10,7 +10,7 @@
 # Debian's python3-sklearn, python3-networkx, python3-statsmodels, python3-mpmath and python3-tqdm;
 # what newer versions of these have dropped is replaced in the copy: numpy.float and its like,
 # from_numpy_matrix, and n_jobs of KMeans. Without SPFLOW or these packages a line says so. SETS, a
-# list of presets without learnspn-, chooses some of them; WORDS does so for the counts (5 20 50),
+# list of folders of DIR, chooses some of them; WORDS does so for the counts (5 20 50),
 # and PEERS names the tables that SPFlow learns too (nltcs nips5 nips20 nips50).
 # Two lines compare training steps of 512 rows of the learned plants circuit and of an HCLT with 32
 # latents on the same rows: seconds_per_1k_samples, edges and edges_per_second.
@@ -35,6 +35,7 @@ fi
 learn() { # name, config flags: one JSON line
   local name=$1 begin wall
   shift
+  rm -rf "$work/run-$name" # of a name that is given twice
   begin=$(date +%s.%N)
   "$work/pce" train "$@" --set train.epochs=0 --set threads=1 --out "$work/run-$name" --json >"$work/out" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
   wall=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f", b - a }')

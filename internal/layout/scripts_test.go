@@ -165,7 +165,7 @@ func TestLearnPrintsJSON(t *testing.T) {
 }
 
 // TestLearnComparesSteps wants bench/learn.sh to measure both circuits in steps of as many rows: their presets have other rules, and steps
-// of all rows update the parameters once where the others do it 34 times.
+// of all rows update the parameters once where the others do it 34 times. A name that is given twice is learned two times.
 func TestLearnComparesSteps(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"plants/plants.train.data": "0,1\n", "plants/plants.valid.data": "0,1\n", "plants/plants.test.data": "0,1\n"})
@@ -173,7 +173,7 @@ func TestLearnComparesSteps(t *testing.T) {
 #!/bin/sh
 if [ "$1" = train ]; then
   while [ "$1" != --out ]; do shift; done
-  mkdir "$2"
+  mkdir "$2" || exit 2
 fi
 batch=preset
 for word; do [ "$last" != --batch ] || batch=$word; last=$word; done
@@ -181,7 +181,7 @@ echo '{"seconds_per_1k_samples":0.'$batch',"edges":2}'
 END
 chmod +x "$3"
 `}
-	out, ok := script(t, dir, programs, map[string]string{"SETS": "plants", "PEERS": "", "WORDS": ""}, "bench/learn.sh", dir)
+	out, ok := script(t, dir, programs, map[string]string{"SETS": "plants plants", "PEERS": "", "WORDS": ""}, "bench/learn.sh", dir)
 	if !ok || strings.Count(out, `"seconds_per_1k_samples":0.512,"edges":2,`) != 2 {
 		t.Errorf("ends well: %v, prints\n%s", ok, out)
 	}
