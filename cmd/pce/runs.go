@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,6 +36,8 @@ type runEntry struct {
 	TrainSeconds float64  `json:"train_seconds"`
 	Objective    string   `json:"objective,omitempty"` // what its log-likelihoods are of, of a discriminative run
 	Problem      string   `json:"problem,omitempty"`   // with its files
+
+	validated, tested bool // of such rows it has the log-likelihood, which is -Inf where JSON has none
 }
 
 // runsListCommand makes the command pce runs list, which reads what runs wrote and opens no
@@ -103,6 +107,12 @@ func readRun(dir string) runEntry {
 	if err == nil && !res.Before(dir, epochs) {
 		r.Done, r.Epochs, r.ValidLL, r.TestLL, r.TestBPD, r.TrainSeconds = true, res.Epochs, res.ValidLL, res.TestLL, res.TestBPD, res.TrainSeconds
 		r.Objective = res.Objective
+		if cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}}); err == nil && r.Objective == "" {
+			named := func(paths configs.Paths) bool {
+				return slices.ContainsFunc(paths, func(p string) bool { return p != "" })
+			}
+			r.validated, r.tested = named(cfg.Data.Valid), named(cfg.Data.Test)
+		}
 		return r
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -168,7 +178,7 @@ func runsTable(list []runEntry, columns int) string {
 		case !r.Done:
 			state = "partial"
 		}
-		line(r.Run, state, count(int64(r.Epochs)), known(r.ValidLL), known(r.TestLL), known(r.TestBPD), span(time.Duration(r.TrainSeconds*float64(time.Second))))
+		line(r.Run, state, count(int64(r.Epochs)), orImpossible(r.ValidLL, r.validated), orImpossible(r.TestLL, r.tested), known(r.TestBPD), span(time.Duration(r.TrainSeconds*float64(time.Second))))
 	}
 	for _, r := range list {
 		if r.Objective != "" {
@@ -176,6 +186,14 @@ func runsTable(list []runEntry, columns int) string {
 		}
 	}
 	return b.String()
+}
+
+// orImpossible is known of a log-likelihood, which is -Inf if there are rows for it and it has no number.
+func orImpossible(x *float64, rows bool) string {
+	if x == nil && rows {
+		return figure(math.Inf(-1))
+	}
+	return known(x)
 }
 
 // known writes a figure, or a dash if it is not known.

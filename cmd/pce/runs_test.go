@@ -291,6 +291,8 @@ func TestRunsList(t *testing.T) {
 		"runs/more/metrics.jsonl":        string(metrics) + "\n",
 		"runs/cut/result.json":           `{"epochs":7,"steps":26,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
 		"runs/cut/metrics.jsonl":         string(metrics) + "\n",
+		"runs/unlikely/result.json":      `{"epochs":1,"valid_ll":null,"test_ll":null}`,
+		"runs/unlikely/config.yaml":      "name: unlikely\ndata: {train: a.csv, valid: b.csv, test: ''}\n",
 		"runs/whole/result.json":         `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
 		"runs/whole/metrics.jsonl":       string(metrics) + "\n",
 		"runs/next/result.json":          `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
@@ -318,6 +320,7 @@ runs/first                                      partial      0         -        
 runs/more                                       partial      7   -2.5000         -        -      90s
 runs/next                                       partial      7   -2.5000         -        -      90s
 runs/part                                       partial      7   -2.5000         -        -      90s
+runs/unlikely                                   done         1      -Inf         -        -     0.0s
 runs/whole                                      done         7   -3.0000   -3.0000        -      59s
 ...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
 `, "_", " ")
@@ -330,7 +333,7 @@ runs/whole                                      done         7   -3.0000   -3.00
 	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
 		t.Errorf("none list as %q", got)
 	}
-	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 10 || list[0].(map[string]any)["problem"] == nil {
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 11 || list[0].(map[string]any)["problem"] == nil {
 		t.Errorf("lists as %v", list)
 	}
 	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
