@@ -76,6 +76,31 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
+// UnmarshalJSON reads what MarshalJSON writes, as result.json has it. Log-likelihoods that are null, infinite or of rows that
+// were not given, become NaN. Variables, Unit and Class are not in it.
+func (r *Result) UnmarshalJSON(text []byte) error {
+	var j resultJSON
+	if err := json.Unmarshal(text, &j); err != nil {
+		return err
+	}
+	known := func(x *float64) float64 {
+		if x == nil {
+			return math.NaN()
+		}
+		return *x
+	}
+	*r = Result{
+		Nodes: j.Nodes, Edges: j.Edges, Parameters: j.Parameters,
+		TrainLL: known(j.TrainLL), ValidLL: known(j.ValidLL), TestLL: known(j.TestLL), Objective: j.Objective,
+		TestBPD: j.TestBPD, TestPerplexity: j.TestPerplexity,
+		BestEpoch: j.BestEpoch, Warnings: j.Warnings,
+		StructureSeconds: j.StructureSeconds, CompileSeconds: j.CompileSeconds, TrainSeconds: j.TrainSeconds, SamplesPerSecond: j.SamplesPerSecond,
+		Device: j.Device, PrecisionUsed: j.PrecisionUsed, Steps: j.Steps, Epochs: j.Epochs, Recomputed: j.Recomputed, Out: j.Out,
+		Version: j.Version,
+	}
+	return nil
+}
+
 // Finite returns x, nil where JSON has no number for it.
 func Finite(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
