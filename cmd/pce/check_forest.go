@@ -134,6 +134,9 @@ func (a *app) runForestCheck(ctx context.Context, f *queryFlags, schedules []str
 	if err := f.path.forest(f.model); err != nil {
 		return err
 	}
+	if err := f.run.check(); err != nil {
+		return err
+	}
 	r, err := a.checkForest(ctx, f, schedules, profile, expected)
 	if err != nil {
 		return err

@@ -62,6 +62,7 @@ func TestCheckForest(t *testing.T) {
 		{"are for circuits, leave them out", 2, []string{"check", model, "--data", rows, "--path", "code"}},
 		{model + ": --schedule auto is for predict", 2, []string{"check", model, "--data", rows, "--schedule", "auto"}},
 		{"no --data", 2, []string{"check", model}},
+		{"--threads -1: want 0 to", 2, []string{"check", model, "--data", rows, "--threads", "-1"}},
 		{"empty.csv has no rows", 2, []string{"check", model, "--data", file("empty.csv", "a,b\n")}},
 		{"gpuDimension is for cards", 2, []string{"check", model, "--data", rows, "--schedule", "preset:paper-trees"}},
 		{"represent sliced is compared without", 2, []string{"check", model, "--data", rows, "--schedule", file("sliced.schedule", "represent sliced\n")}},
