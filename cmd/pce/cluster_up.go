@@ -14,6 +14,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/kernels/device"
 )
 
 // coresPerWorker is how many cores a worker gets where --workers is left out.
@@ -108,6 +109,9 @@ func (f *upFlags) complete(given func(string) bool) error {
 		return usagef("--seats %d: want 0 to %d", f.seats, maxSeats)
 	}
 	if err := f.run.check(); err != nil {
+		return err
+	}
+	if _, err := device.Find(f.run.device); err != nil { // at which all workers would end, time after time
 		return err
 	}
 	if f.run.threads == 0 && f.workers > 0 {

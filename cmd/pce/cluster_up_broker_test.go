@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/pce-engine/pce/cluster/natsbus"
+	"github.com/pce-engine/pce/kernels"
 )
 
 // TestAdvertisedURL wants one pair of brackets around an IPv6 address, also where the user has written them.
@@ -42,5 +45,13 @@ func TestTakenKeysAreClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestUpDevice: a device that no worker can have is refused before workers are started, which would end at it time after time.
+func TestUpDevice(t *testing.T) {
+	f := upFlags{dir: t.TempDir(), addr: "127.0.0.1:0", workers: 1, lease: time.Minute, run: deviceFlags{device: "none"}}
+	if err := f.complete(func(flag string) bool { return flag == "workers" }); !errors.Is(err, kernels.ErrDevice) {
+		t.Errorf("error %v, want that of a device", err)
 	}
 }
