@@ -8,10 +8,10 @@ import (
 )
 
 // neverEmpty are flags without which a command does something else: trains here and not on the cluster, answers requests without a
-// token, makes the inputs of a program from a seed, or lets runs read the working directory.
+// token, makes the inputs of a program from a seed, interprets one that is to be timed, or takes the working directory.
 var neverEmpty = []string{
 	"given", "density", "expected", "schedule", "profile", "data", "represent", "emit", "target", "predict-card", "tensorboard",
-	"cluster", "token-file", "tls-cert", "tls-key", "keys", "url-file", "root",
+	"cluster", "token-file", "tls-cert", "tls-key", "keys", "url-file", "root", "dir", "time",
 }
 
 // refuseEmpty makes commands refuse these flags without a value, as that of a variable of a shell that is not set. The command
