@@ -29,7 +29,7 @@ type forestBench struct {
 	Device         string  `json:"device"`
 	KernelPath     string  `json:"kernel_path"` // sliced, code or plain, and the instructions
 	Schedule       string  `json:"schedule,omitempty"`
-	Threads        int     `json:"threads"` // that may compute: 1 under a schedule without parallel
+	Threads        int     `json:"threads"` // that may compute: 1 under a schedule without parallel; 0 on a card, which has none of these
 	Batch          int     `json:"batch"`
 	Steps          int     `json:"steps"`
 	Trees          int     `json:"trees"`
@@ -64,6 +64,8 @@ func (a *app) benchForest(ctx context.Context, f *benchFlags, code *scheduleFlag
 		r.Device = "cpu"
 	}
 	switch {
+	case !f.run.processor():
+		r.Threads = 0
 	case code.alone:
 		r.Threads = 1
 	case r.Threads == 0:
@@ -150,11 +152,19 @@ func benchRows[T float32 | float64](ctx context.Context, a *app, f *benchFlags, 
 	return nil
 }
 
+// threads says on how many threads a CPU predicts.
+func (r *forestBench) threads() string {
+	if r.Threads == 0 {
+		return ""
+	}
+	return ", " + several(r.Threads, "thread")
+}
+
 // printForestBench prints the measurement for people.
 func (a *app) printForestBench(r *forestBench) error {
-	_, err := fmt.Fprintf(a.stdout, `speed      %.4g rows per second (median of %d steps of %d; fastest %.4g)
-device     %s, %s%s, %d threads
-forest     %d trees, first prediction after %.3g s
-%s`, r.RowsPerSecond, r.Steps, r.Batch, 1000/r.FastestPer1k, r.Device, r.KernelPath, orEmpty(r.Schedule), r.Threads, r.Trees, r.CompileSeconds, r.copies())
+	_, err := fmt.Fprintf(a.stdout, `speed      %.4g rows per second (median of %s of %d; fastest %.4g)
+device     %s, %s%s%s
+forest     %s, first prediction after %.3g s
+%s`, r.RowsPerSecond, several(r.Steps, "step"), r.Batch, 1000/r.FastestPer1k, r.Device, r.KernelPath, orEmpty(r.Schedule), r.threads(), several(r.Trees, "tree"), r.CompileSeconds, r.copies())
 	return err
 }
