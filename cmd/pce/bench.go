@@ -481,9 +481,9 @@ func (r *benchResult) floorLine() string {
 	case r.FloorPer1k == 0:
 		return ""
 	case r.PeakGFLOPS == 0:
-		return fmt.Sprintf("floor      %.4g s per 1000 samples by the rates of the card; reached %.0f %%\n", r.FloorPer1k, 100*r.Fraction)
+		return fmt.Sprintf("floor      %.4g s per 1000 samples by the rates of the card; reached %s %%\n", r.FloorPer1k, rate(100*r.Fraction))
 	}
-	return fmt.Sprintf("floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %.0f %%\n", r.FloorPer1k, r.PeakGFLOPS, 100*r.Fraction)
+	return fmt.Sprintf("floor      %.4g s per 1000 samples at %.1f GFLOP/s; reached %s %%\n", r.FloorPer1k, r.PeakGFLOPS, rate(100*r.Fraction))
 }
 
 // threads says on how many threads a CPU computed; cards and the emulator have none of these.
@@ -496,12 +496,16 @@ func (r *benchResult) threads() string {
 
 // printBench prints what was measured, for people; with --kernels a table of kernels follows.
 func (a *app) printBench(r *benchResult) error {
-	if _, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %d steps of %d; fastest %.4g s)
-speed      %.1f GFLOP/s on %d sum edges
+	speed := fmt.Sprintf("%.1f", r.GFLOPS)
+	if r.GFLOPS < 9.95 { // which small circuits are far below
+		speed = rate(r.GFLOPS)
+	}
+	if _, err := fmt.Fprintf(a.stdout, `time       %.4g s per 1000 samples (median of %s of %d; fastest %.4g s)
+speed      %s GFLOP/s on %s
 %sdevice     %s, %s, %s%s
 recomputed %s
 %s`,
-		r.SecondsPer1k, r.Steps, r.Batch, r.FastestPer1k, r.GFLOPS, r.SumEdges,
+		r.SecondsPer1k, several(r.Steps, "step"), r.Batch, r.FastestPer1k, speed, several(r.SumEdges, "sum edge"),
 		r.floorLine(), r.Device, r.KernelPath, r.threads(), r.PrecisionUsed, r.recomputed(), r.copies()); err != nil {
 		return err
 	}

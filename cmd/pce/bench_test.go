@@ -420,6 +420,15 @@ func TestPrintBenchOfCard(t *testing.T) {
 	}
 }
 
+// TestPrintBenchOfSmall: the speed of a small circuit, and its share of what could be reached, are not printed as 0.
+func TestPrintBenchOfSmall(t *testing.T) {
+	var out strings.Builder
+	r := &benchResult{GFLOPS: 0.02, PeakGFLOPS: 231.7, FloorPer1k: 1e-6, Fraction: 0.003, SumEdges: 84}
+	if err := (&app{stdout: &out}).printBench(r); err != nil || !strings.Contains(out.String(), "speed      0.02 GFLOP/s on 84 sum edges\n") || !strings.Contains(out.String(), "reached 0.3 %") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 // TestMedian: the median of an even number of times lies between the two in the middle.
 func TestMedian(t *testing.T) {
 	for _, tc := range []struct {
