@@ -185,7 +185,7 @@ func describe(i *run.Info) *modelEntry {
 			{"parameters", grouped(fmt.Sprint(i.Parameters))}, {"depth", fmt.Sprint(i.Depth)},
 		},
 		Rows:   i.Memory.Rows,
-		Blocks: fmt.Sprintf("Blocks of %d units; %.1f %% of the multiplied weights are padding.", i.BlockSize, 100*i.PaddingWaste),
+		Blocks: fmt.Sprintf("Blocks of %s; %.1f %% of the multiplied weights are padding.", plural(int64(i.BlockSize), "unit"), 100*i.PaddingWaste),
 	}
 	for name, n := range i.Leaves {
 		m.Sizes = append(m.Sizes, entry{name + " leaves", grouped(fmt.Sprint(n))})

@@ -69,12 +69,20 @@ func Warnings(rows string, e em.Evaluation, s *dataset.Schema) []string {
 		warn("%srow %d has log-likelihood %.6g, the mean of %d is %.6g: the probability of a discrete row is at most 1, so the model's numbers are wrong; do not use them",
 			rows, e.Highest.Row+1, e.Highest.LL, e.Rows, e.Mean())
 	}
+	of := "rows"
+	if e.Rows == 1 {
+		of = "row"
+	}
 	switch {
 	case e.Impossible > 0:
-		warn("the mean of %d %srows is -Inf, since %d of them have probability 0, the first is %srow %d: it says what no training row allows, or a number too far from theirs; look at its cells, or train with a larger pseudocount or other leaves",
-			e.Rows, rows, e.Impossible, rows, e.Lowest.Row+1)
+		have := "have"
+		if e.Impossible == 1 {
+			have = "has"
+		}
+		warn("the mean of %d %s%s is -Inf, since %d of them %s probability 0, the first is %srow %d: it says what no training row allows, or a number too far from theirs; look at its cells, or train with a larger pseudocount or other leaves",
+			e.Rows, rows, of, e.Impossible, have, rows, e.Lowest.Row+1)
 	case math.IsInf(e.Highest.LL, 1):
-		warn("the mean of %d %srows is +Inf, since %srow %d has an infinite density; look at its cells, or raise the smallest deviation of the leaves", e.Rows, rows, rows, e.Highest.Row+1)
+		warn("the mean of %d %s%s is +Inf, since %srow %d has an infinite density; look at its cells, or raise the smallest deviation of the leaves", e.Rows, rows, of, rows, e.Highest.Row+1)
 	default:
 		for _, row := range []em.RowLL{e.Lowest, e.Highest} {
 			if without, yes := dominates(&e, row); yes {

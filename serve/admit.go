@@ -127,7 +127,11 @@ func (l *lane) room(v *version, rows int) error {
 		if rows > l.opts.MaxQueueRows {
 			advice = "this request alone has more, and is taken only while none wait; send fewer rows at once"
 		}
-		return &retryError{fail(ErrFull, "%d rows of model %q wait, %d may; %s", n, v.name, l.opts.MaxQueueRows, advice),
+		rows, wait := "rows", "wait"
+		if n == 1 {
+			rows, wait = "row", "waits"
+		}
+		return &retryError{fail(ErrFull, "%d %s of model %q %s, %d may; %s", n, rows, v.name, wait, l.opts.MaxQueueRows, advice),
 			time.Duration(float64(n) * a.all.perRow())}
 	}
 	return nil

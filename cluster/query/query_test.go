@@ -273,7 +273,7 @@ func TestNotes(t *testing.T) {
 			"1 row is impossible under the model; its answers are NaN",
 			"the answers for columns that no leaf reads are NaN: the model says nothing of them",
 		}},
-		{"eval", appendFloats(nil, []float64{-1, inf}), 2, nil, []string{"the mean of 2 rows is -Inf, since 1 of them have probability 0"}},
+		{"eval", appendFloats(nil, []float64{-1, inf}), 2, nil, []string{"the mean of 2 rows is -Inf, since 1 of them has probability 0"}},
 		{"sample", blocks.AppendPart(nil, block), 4, []int{1}, []string{
 			"1 row keeps missing cells: what it says is impossible under the model",
 			"1 row keeps missing cells of columns that no leaf reads: the model says nothing of them",
@@ -347,7 +347,7 @@ func TestEvalWarnsOnce(t *testing.T) {
 		var log bytes.Buffer
 		a := evalKind{}.Answers(testLead(&log), queryOf("eval"), modelOf(schema))
 		err := a.Write(t.Context(), at, bytes.NewReader(appendFloats(nil, []float64{-1, math.Inf(-1)})), 2)
-		if got := strings.Count(log.String(), "have probability 0"); (err == nil) != (want == 1) || got != want {
+		if got := strings.Count(log.String(), "has probability 0"); (err == nil) != (want == 1) || got != want {
 			t.Errorf("%s: %v, %d warnings, want %d", at, err, got, want)
 		}
 	}

@@ -491,7 +491,7 @@ func (r *benchResult) threads() string {
 	if r.Threads == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d threads, ", r.Threads)
+	return several(r.Threads, "thread") + ", "
 }
 
 // printBench prints what was measured, for people; with --kernels a table of kernels follows.

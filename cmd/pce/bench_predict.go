@@ -86,7 +86,7 @@ func (a *app) predict(ctx context.Context, f *benchFlags) (*prediction, error) {
 // nothing in it is measured.
 func (a *app) printPrediction(p *prediction) error {
 	var s strings.Builder
-	fmt.Fprintf(&s, "a training step of %d rows on %s; a model, nothing is measured\n", p.Batch, p.Card)
+	fmt.Fprintf(&s, "a training step of %s on %s; a model, nothing is measured\n", several(p.Batch, "row"), p.Card)
 	if p.asked > p.Batch {
 		fmt.Fprintf(&s, "a batch of %d rows takes several such, as a launch has at most %d; the times for 1000 samples hold for it too\n", p.asked, p.Batch)
 	}

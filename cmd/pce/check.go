@@ -506,7 +506,7 @@ func (a *app) printCheck(r *checkResult) error {
 			fmt.Fprintf(&b, "%-10s left out: %s below %.4g nats, -Inf on this path\n", "", several(p.Below, "row"), p.least)
 		}
 		if p.DifferentBits != nil {
-			fmt.Fprintf(&b, "%-10s %d of %d results differ from the operators in Go; %d cycles\n", "", *p.DifferentBits, r.Rows, p.Cycles)
+			fmt.Fprintf(&b, "%-10s %d of %s differ from the operators in Go; %s\n", "", *p.DifferentBits, several(r.Rows, "result"), several(p.Cycles, "cycle"))
 		}
 	}
 	_, err := io.WriteString(a.stdout, b.String())

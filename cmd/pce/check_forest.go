@@ -287,7 +287,7 @@ func (a *app) printForestCheck(r *forestCheck) error {
 		verdict := "equal"
 		switch {
 		case !c.OK:
-			verdict = fmt.Sprintf("DIFFERS by %.3g in row %d, in %d leaves", c.MaxError, c.Row, c.Leaves)
+			verdict = fmt.Sprintf("DIFFERS by %.3g in row %d, in %s", c.MaxError, c.Row, leaves(c.Leaves))
 		case c.Row > 0:
 			verdict = fmt.Sprintf("within %.3g", c.MaxError)
 		}

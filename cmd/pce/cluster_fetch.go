@@ -70,7 +70,7 @@ byte; its checkpoints stay there. Files that are in DIR already are not sent aga
 				return a.printJSON(got)
 			}
 			for _, f := range got.Files {
-				if _, err := fmt.Fprintf(a.stdout, "%s  %d bytes\n", f.Name, f.Size); err != nil {
+				if _, err := fmt.Fprintf(a.stdout, "%s  %s\n", f.Name, several(f.Size, "byte")); err != nil {
 					return err
 				}
 			}

@@ -154,7 +154,7 @@ func gib(bytes *uint64) string {
 
 func (d *diagnosis) print(a *app) error {
 	_, err := fmt.Fprintf(a.stdout, `build      %s
-cpu        %d cores, %s
+cpu        %s, %s
 kernels    %s (of %s)
 cards      %s
 memory     %s, %s available
@@ -162,7 +162,7 @@ disk       %s free here
 presets    %s
 variables  %s
 `,
-		d.Build, d.Cores, orNone(d.CPUFeatures), cmp.Or(d.KernelPath, "none"), strings.Join(d.KernelPaths, ", "),
+		d.Build, several(d.Cores, "core"), orNone(d.CPUFeatures), cmp.Or(d.KernelPath, "none"), strings.Join(d.KernelPaths, ", "),
 		d.cardLines(), gib(d.MemoryBytes), gib(d.AvailableBytes), gib(d.DiskFreeBytes), strings.Join(d.Presets, ", "), orNone(d.Variables))
 	return err
 }

@@ -79,8 +79,12 @@ func (a *app) classify(ctx context.Context, f *queryFlags, m *pce.Model, class s
 	if mean := e.Mean(); !math.IsInf(mean, 0) {
 		c.ClassLL = &mean
 	} else if e.Impossible > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("the mean of log p(class) is -Inf, since %d rows have probability 0 with their class, the first is row %d: look at its cells, or train with a larger pseudocount or other leaves",
-			e.Impossible, first))
+		have, whose := several(e.Impossible, "row")+" have", "their"
+		if e.Impossible == 1 {
+			have, whose = "1 row has", "its"
+		}
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the mean of log p(class) is -Inf, since %s probability 0 with %s class, the first is row %d: look at its cells, or train with a larger pseudocount or other leaves",
+			have, whose, first))
 	}
 	return &c, nil
 }

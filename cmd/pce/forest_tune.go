@@ -194,7 +194,7 @@ func (a *app) printTuning(r *forestTuning) error {
 		}
 	}
 	text := fmt.Sprintf("choice     %.4g rows per second in calls of %d, %s, %s\n", r.RowsPerSecond, r.Batch, r.Path, several(r.Threads, "thread"))
-	text += fmt.Sprintf("searched   %d schedules, %d of them timed\n", len(r.Points), r.Timed)
+	text += fmt.Sprintf("searched   %s, %d of them timed\n", several(len(r.Points), "schedule"), r.Timed)
 	if len(r.Finals) > 0 {
 		all := "all tried"
 		if !r.Complete {

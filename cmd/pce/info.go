@@ -164,7 +164,7 @@ func (a *app) printInfo(i *run.Info) error {
 	fmt.Fprintf(&b, "nodes        %d\n", i.Nodes)
 	fmt.Fprintf(&b, "edges        %d, of them %d of sums\n", i.Edges, i.SumEdges)
 	if i.PublishedNodes > 0 {
-		fmt.Fprintf(&b, "as published %d nodes, %d edges, with trainable pass-through sums\n", i.PublishedNodes, i.PublishedEdges)
+		fmt.Fprintf(&b, "as published %s, %s, with trainable pass-through sums\n", several(i.PublishedNodes, "node"), several(i.PublishedEdges, "edge"))
 	}
 	fmt.Fprintf(&b, "parameters   %d\n", i.Parameters)
 	fmt.Fprintf(&b, "depth        %d\n", i.Depth)
@@ -204,11 +204,11 @@ func (a *app) printInfo(i *run.Info) error {
 		fmt.Fprintf(&b, "pass         %-14s %s\n", p.Pass, p.Did)
 	}
 	for _, l := range i.Compile.Layers {
-		fmt.Fprintf(&b, "layer %-6d %d node blocks with %s child blocks, grouped to %s, %d edge blocks of %d padded\n",
-			l.Depth, l.NodeBlocks, counts(l.ChildCounts), counts(l.Groups), l.Edges, l.Padded)
+		fmt.Fprintf(&b, "layer %-6d %s with %s child blocks, grouped to %s, %s of %d padded\n",
+			l.Depth, several(l.NodeBlocks, "node block"), counts(l.ChildCounts), counts(l.Groups), several(l.Edges, "edge block"), l.Padded)
 	}
 	if i.Code == nil {
-		fmt.Fprintf(&b, "blocks       %d units; %.1f %% of the multiplied weights are padding\n", i.BlockSize, 100*i.PaddingWaste)
+		fmt.Fprintf(&b, "blocks       %s; %.1f %% of the multiplied weights are padding\n", several(i.BlockSize, "unit"), 100*i.PaddingWaste)
 	}
 	m := &i.Memory
 	for _, part := range []struct {
@@ -231,8 +231,8 @@ func pathText(i *run.Info) string {
 	if c == nil {
 		return i.Path
 	}
-	text := fmt.Sprintf("%s: %s in %s space, %d leaves, %d multiplications, %d additions; within %.3g + %.3g·|ll| nats of float64",
-		i.Path, c.Type, c.Space, c.Leaves, c.Products, c.Sums, c.Bound.Absolute, c.Bound.Relative)
+	text := fmt.Sprintf("%s: %s in %s space, %s, %s, %s; within %.3g + %.3g·|ll| nats of float64",
+		i.Path, c.Type, c.Space, leaves(c.Leaves), several(c.Products, "multiplication"), several(c.Sums, "addition"), c.Bound.Absolute, c.Bound.Relative)
 	for ; c != nil && c.Least != nil; c = c.Exact {
 		how := "in log space"
 		if c.Exact != nil {

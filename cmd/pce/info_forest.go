@@ -62,12 +62,8 @@ func (a *app) printForest(i *forestInfo) error {
 	if i.Linear {
 		fmt.Fprintf(&b, "trees        none: it is a linear model\n")
 	} else {
-		leaves := "1 leaf"
-		if i.Leaves != 1 {
-			leaves = fmt.Sprintf("%d leaves", i.Leaves)
-		}
 		fmt.Fprintf(&b, "trees        %d of depth up to %d\n", i.Trees, i.Depth)
-		fmt.Fprintf(&b, "nodes        %d: %s, %s by categories\n", i.Nodes, leaves, several(i.Categorical, "split"))
+		fmt.Fprintf(&b, "nodes        %d: %s, %s by categories\n", i.Nodes, leaves(i.Leaves), several(i.Categorical, "split"))
 	}
 	if i.BestTrees > 0 && i.BestTrees < i.Trees {
 		fmt.Fprintf(&b, "best         up to tree %d of %d; XGBoost's predict for scikit-learn stops there, pce and Booster.predict take all\n", i.BestTrees, i.Trees)

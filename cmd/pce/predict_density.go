@@ -46,7 +46,7 @@ func (a *app) expected(f *predictFlags, m, density *pce.Model) (func(ctx context
 			}
 		}
 		if err := e.Margins(ctx, rows, results); err != nil {
-			return fmt.Errorf("after %d rows: %w", done, err)
+			return fmt.Errorf("after %s: %w", several(done, "row"), err)
 		}
 		done += len(rows) / width
 		return nil

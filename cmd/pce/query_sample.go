@@ -73,7 +73,7 @@ func (a *app) sample(ctx context.Context, f *sampleFlags, m *pce.Model) error {
 			return err
 		}
 		if total = given.Rows() * f.n; total/f.n != given.Rows() {
-			return usagef("-n %d completions of %d rows are too many", f.n, given.Rows())
+			return usagef("-n %d completions of %s are too many", f.n, several(given.Rows(), "row"))
 		}
 	}
 	rest := run.NewUnfilled(m.Graph(), nil)

@@ -160,6 +160,6 @@ func (a *app) printSimplified(c *reduceCheck) error {
 	if c.Difference != 0 {
 		equal = fmt.Sprintf("equal but for %.2g, relative", c.Difference)
 	}
-	_, err := fmt.Fprintf(a.stdout, "check           %s; %d points, simplified %d\n", equal, c.Points, c.Simplified)
+	_, err := fmt.Fprintf(a.stdout, "check           %s; %s, simplified %d\n", equal, several(c.Points, "point"), c.Simplified)
 	return err
 }

@@ -119,8 +119,8 @@ func (a *app) tellResized(f *resizeFlags, r *run.Resized, err error) error {
 			return err
 		}
 	}
-	return a.tell("written %s: %d units of inputs and sums, %d edges of sums, %d parameters, of %d, %d and %d", f.out.path,
-		r.After.Nodes, r.After.SumEdges, r.After.Parameters, r.Before.Nodes, r.Before.SumEdges, r.Before.Parameters)
+	return a.tell("written %s: %s of inputs and sums, %s of sums, %s, of %d, %d and %d", f.out.path,
+		several(r.After.Nodes, "unit"), several(r.After.SumEdges, "edge"), several(r.After.Parameters, "parameter"), r.Before.Nodes, r.Before.SumEdges, r.Before.Parameters)
 }
 
 // pathReader reads the rows of paths, one after another, as a run.RowReader.

@@ -131,7 +131,7 @@ func (a *app) compareRuns(ctx context.Context, dirA, dirB string, data []string,
 		}
 	}
 	if len(ll[0]) != len(ll[1]) {
-		return nil, usagef("%s reads %d rows and %s %d; give --data that both read alike", dirA, len(ll[0]), dirB, len(ll[1]))
+		return nil, usagef("%s reads %s and %s %d; give --data that both read alike", dirA, several(len(ll[0]), "row"), dirB, len(ll[1]))
 	}
 	if missing[0] != missing[1] {
 		return nil, usagef("of the cells %s reads %d as missing and %s %d others, so their log-likelihoods are of other cells; train both with the same data.missing", dirA, missing[0].count, dirB, missing[1].count)

@@ -194,6 +194,14 @@ func several[N int | int64](n N, thing string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + thing
 }
 
+// leaves counts leaves: 1 leaf, 2 leaves.
+func leaves[N int | int64](n N) string {
+	if n == 1 {
+		return "1 leaf"
+	}
+	return strconv.FormatInt(int64(n), 10) + " leaves"
+}
+
 // printable returns a text of a file, quoted where a terminal could obey it or could not show it.
 func printable(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/configs"
+	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/run"
 )
@@ -132,6 +133,29 @@ func TestRates(t *testing.T) {
 		if got := rate(x); got != want {
 			t.Errorf("rate %v: %s, want %s", x, got, want)
 		}
+	}
+}
+
+// TestOne: what is printed of one thing does not call it several.
+func TestOne(t *testing.T) {
+	var b bytes.Buffer
+	a, one := &app{stdout: &b, stderr: &b}, 1.0
+	c := classification{Rows: 1, Classified: 1, Accuracy: &one, ClassLL: &one}
+	for _, err := range []error{
+		a.printForestBench(&forestBench{Threads: 1, Batch: 1, Steps: 1, Trees: 1}), a.printBench(&benchResult{Threads: 1, Batch: 1, Steps: 1, SumEdges: 1}),
+		a.tellResized(&resizeFlags{}, &run.Resized{After: run.Size{Nodes: 1, SumEdges: 1, Parameters: 1}}, nil),
+		a.printForestCheck(&forestCheck{Rows: 1, Trees: 1, Paths: []scoreCheck{{Row: 1, Leaves: 1}}}), c.print(&b),
+		(&diagnosis{Cores: 1}).print(a),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var impossible em.Evaluation
+	impossible.Add([]float64{math.Inf(-1)})
+	b.WriteString(run.Warnings("", impossible, &dataset.Schema{})[0])
+	if wrong := regexp.MustCompile(`(^|[^0-9.])1 (rows|steps|threads|trees|sum edges|edges|units|parameters|cores|leaves|schedules|of them have)\b`).FindAllString(b.String(), -1); wrong != nil {
+		t.Errorf("%q in\n%s", wrong, &b)
 	}
 }
 
