@@ -46,8 +46,8 @@ func Over(ctx context.Context, err error) bool {
 // maxText bounds the text of an error in a record or a dead letter, which has to fit a message of the broker.
 const maxText = 16 << 10
 
-// textOf returns the text of an error, the beginning of one that is very long.
-func textOf(err error) string {
+// TextOf returns the text of an error, the beginning of one that is very long.
+func TextOf(err error) string {
 	text := err.Error()
 	if len(text) <= maxText {
 		return text

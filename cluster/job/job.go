@@ -182,7 +182,7 @@ type Runner struct {
 func (r *Runner) Do(ctx context.Context, id string, text []byte) error {
 	err := r.do(ctx, id, text)
 	if errors.Is(err, cluster.ErrJob) && ctx.Err() == nil {
-		reason := strings.Join(strings.Fields(textOf(err)), " ")
+		reason := strings.Join(strings.Fields(TextOf(err)), " ")
 		letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: reason, Time: time.Now().UTC()}
 		err = errors.Join(err, r.Bus.Jobs().Bury(ctx, letter))
 	}

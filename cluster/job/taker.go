@@ -243,7 +243,7 @@ func (t *Taker) leave(id string) {
 
 // deadLetter writes that letter of a run that is given up.
 func (t *Taker) deadLetter(ctx context.Context, id string, reason error) {
-	letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: textOf(reason), Time: time.Now().UTC()}
+	letter := cluster.DeadLetter{Run: id, Shard: -1, Reason: TextOf(reason), Time: time.Now().UTC()}
 	if err := t.Bus.Jobs().Bury(ctx, letter); err != nil {
 		t.Log.Error("dead letter not written", "run", id, "err", err)
 	}
@@ -328,7 +328,7 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	}
 	level := slog.LevelInfo
 	if cause != nil {
-		r.Error, level = textOf(cause), slog.LevelError
+		r.Error, level = TextOf(cause), slog.LevelError
 	}
 	if err := PutRun(ctx, t.Bus, &r); err != nil || !r.Ended() {
 		return err

@@ -241,7 +241,7 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest, others []string)
 		case err := <-uploaded:
 			answer.Ready, answer.Files = true, files
 			if err != nil {
-				answer.Files, answer.Error = nil, oneLine(err.Error())
+				answer.Files, answer.Error = nil, oneLine(job.TextOf(err))
 			}
 		case <-beat.C:
 			answer.Beat++

@@ -209,8 +209,8 @@ func (c *clusterTraining) lead(ctx context.Context, o run.TrainOptions) (*run.Re
 	case ctx.Err() != nil:
 		record.State, record.Code = job.StateInterrupted, exitCheckpointed
 	default:
-		record.State, record.Error, record.Code = job.StateFailed, oneLine(err.Error()), exitCode(err)
-		if errors.Is(err, cluster.ErrDeposed) {
+		record.State, record.Error, record.Code = job.StateFailed, oneLine(job.TextOf(err)), exitCode(err)
+		if errors.Is(err, cluster.ErrDeposed) || errors.Is(err, cluster.ErrLost) {
 			err = fmt.Errorf("%w; --resume continues from the last checkpoint", err)
 		}
 	}

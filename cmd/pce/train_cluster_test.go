@@ -213,6 +213,31 @@ func TestResumeFromCluster(t *testing.T) {
 	}
 }
 
+// TestLongErrorOnCluster has a run of the cluster fail with an error that is longer than a message of the broker: the record of the run has the
+// beginning of it.
+func TestLongErrorOnCluster(t *testing.T) {
+	data := t.TempDir()
+	a, cfg := testApp(), testConfig(t, imageFiles(t, data)...)
+	c := newTestCluster(t, 2, data)
+	r := c.runner(t, t.TempDir())
+	for _, setting := range []string{"a", "b"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := a.trainOptions(cfg)
+		o.Resume, o.EM.OnStep = true, func(em.Progress) { cancel() }
+		o.Settings = append(o.Settings[:len(o.Settings):len(o.Settings)], em.Fact{Name: "long", Value: strings.Repeat(setting, 2<<20)})
+		_, err := testTraining(r, cfg, slog.New(slog.DiscardHandler)).lead(ctx, o)
+		want, state := em.ErrStopped, job.StateInterrupted
+		if setting == "b" {
+			want, state = em.ErrChanged, job.StateFailed
+		}
+		record, _, getErr := job.GetRun(t.Context(), r.Bus, "run-1")
+		if !errors.Is(err, want) || getErr != nil || record.State != state || len(record.Error) > 1<<16 {
+			t.Errorf("%.100v; record %.300v, %v; want %v and %s", err, record, getErr, want, state)
+		}
+	}
+}
+
 // TestChangedTraining replaces the training rows while a run waits for workers, after it has made
 // its circuit of them: it is refused, as a job and where this process leads it, and saves no model.
 func TestChangedTraining(t *testing.T) {
