@@ -107,11 +107,21 @@ func GetRun(ctx context.Context, bus cluster.Bus, id string) (Record, uint64, er
 
 // PutRun replaces the record of a run.
 func PutRun(ctx context.Context, bus cluster.Bus, r *Record) error {
+	return putRunAt(ctx, bus, r, 0)
+}
+
+// putRunAt replaces the record of a run that has a revision, and matches cluster.ErrConflict if the newest is another; 0: any.
+func putRunAt(ctx context.Context, bus cluster.Bus, r *Record, revision uint64) error {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	_, err = bus.Bucket(cluster.RunsBucket).Put(ctx, r.Run, value)
+	runs := bus.Bucket(cluster.RunsBucket)
+	if revision == 0 {
+		_, err = runs.Put(ctx, r.Run, value)
+	} else {
+		_, err = runs.Update(ctx, r.Run, value, revision)
+	}
 	return err
 }
 

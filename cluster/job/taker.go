@@ -311,27 +311,43 @@ const EndMessage = "run ended"
 
 // conclude records in which state a run was left, with its error and exit code, and publishes
 // the end for those who follow it. It has a time of its own, as the job's context may have
-// ended. Only a record that cannot be written is an error.
+// ended. Only a record that cannot be written is an error. Where the run has ended otherwise, by another coordinator that had it or by a
+// client, that end stays, as this one may have failed because the other had done the run and removed its files. A run that is done here is done.
 func (t *Taker) conclude(id, state string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()
-	r, _, err := GetRun(ctx, t.Bus, id)
-	if err != nil && !errors.Is(err, ErrNoRun) && !errors.Is(err, errUnreadable) { // without a record that can be read a new one does
-		return err
-	}
-	if state == StateInterrupted && r.Ended() { // by another one that had it, or by a client, which this one has not heard yet
-		return nil
-	}
-	r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)
-	if state == StateDone { // its results lie here, also where another one led it last and came to less
-		r.Lead = cmp.Or(t.ID, r.Lead)
+	var r Record
+	for {
+		now, revision, err := GetRun(ctx, t.Bus, id)
+		if err != nil && !errors.Is(err, ErrNoRun) && !errors.Is(err, errUnreadable) { // without a record that can be read a new one does
+			return err
+		}
+		if now.Ended() && now.State != state && state != StateDone {
+			if state != StateInterrupted { // else who takes the job next does it
+				t.forgetCancel(ctx, id)
+			}
+			return nil
+		}
+		r = now
+		r.Run, r.State, r.Error, r.Code = id, state, "", t.Code(state, cause)
+		if state == StateDone { // its results lie here, also where another one led it last and came to less
+			r.Lead = cmp.Or(t.ID, r.Lead)
+		}
+		if cause != nil {
+			r.Error = TextOf(cause)
+		}
+		err = putRunAt(ctx, t.Bus, &r, revision)
+		if errors.Is(err, cluster.ErrConflict) { // another has written it since it was read
+			continue
+		}
+		if err != nil || !r.Ended() {
+			return err
+		}
+		break
 	}
 	level := slog.LevelInfo
 	if cause != nil {
-		r.Error, level = TextOf(cause), slog.LevelError
-	}
-	if err := PutRun(ctx, t.Bus, &r); err != nil || !r.Ended() {
-		return err
+		level = slog.LevelError
 	}
 	event, err := json.Marshal(RunEnd{
 		Time: time.Now().UTC(), Level: level.String(), Msg: EndMessage, Run: id, State: state, Code: r.Code, Error: r.Error,
@@ -342,10 +358,15 @@ func (t *Taker) conclude(id, state string, cause error) error {
 	if err := t.Bus.Events().Publish(id, event); err != nil {
 		t.Log.Warn("the end of the run was not published", "run", id, "err", err)
 	}
+	t.forgetCancel(ctx, id)
+	return nil
+}
+
+// forgetCancel removes a request to cancel a run that has ended.
+func (t *Taker) forgetCancel(ctx context.Context, id string) {
 	if err := ForgetCancel(ctx, t.Bus, id); err != nil {
 		t.Log.Warn("the request to cancel the run was not removed", "run", id, "err", err)
 	}
-	return nil
 }
 
 // finish removes a job from the queue, after what only a run that continues needs: what was uploaded for it, by its leads too. If that fails

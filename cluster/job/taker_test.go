@@ -220,6 +220,85 @@ func TestDoneStays(t *testing.T) {
 	})
 }
 
+// TestFirstEndStays fails a run, or has it cancelled, that another coordinator or a client has ended meanwhile: that end stays, also where
+// it is recorded while this one records its own. A run that is done here is done, whatever it came to elsewhere.
+func TestFirstEndStays(t *testing.T) {
+	for _, c := range []struct {
+		name, first, want string
+		late              bool // the first end comes between the last look at the record and the word of this one
+		err               error
+	}{
+		{"done elsewhere, failed here", StateDone, StateDone, false, cluster.ErrDead},
+		{"done elsewhere at the last moment, failed here", StateDone, StateDone, true, cluster.ErrDead},
+		{"done elsewhere, cancelled here", StateDone, StateDone, false, ErrCancelled},
+		{"cancelled by a client, failed here", StateCancelled, StateCancelled, false, cluster.ErrDead},
+		{"failed elsewhere, done here", StateFailed, StateDone, false, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			plain := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+			other := func() {
+				if err := PutRun(t.Context(), plain, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: c.first, Lead: "c-other"}}); err != nil {
+					t.Error(err)
+				}
+			}
+			bus := &betweenBus{Bus: plain}
+			if err := PutRun(t.Context(), plain, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: StateRunning, Lead: "c-here"}}); err != nil {
+				t.Fatal(err)
+			}
+			if c.first == StateCancelled {
+				if _, err := plain.Bucket(cluster.RunsBucket).Put(t.Context(), CancelPrefix+"r-1", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tk := &Taker{Bus: bus, Log: slog.New(slog.DiscardHandler), ID: "c-here", Code: func(string, error) int { return 0 }}
+			if c.late {
+				bus.between = other
+			} else {
+				other()
+			}
+			state := StateDone
+			switch {
+			case errors.Is(c.err, ErrCancelled):
+				state, c.err = StateCancelled, nil
+			case c.err != nil:
+				state = StateFailed
+			}
+			if err := tk.conclude("r-1", state, c.err); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			r, _, err := GetRun(t.Context(), plain, "r-1")
+			if lead := map[bool]string{true: "c-here", false: "c-other"}[c.err == nil && state == StateDone]; err != nil || r.State != c.want || r.Lead != lead {
+				t.Errorf("%s: record %+v, %v; want %s, led by %s", c.name, r, err, c.want, lead)
+			}
+			if asked, err := cancelRequested(t.Context(), plain, "r-1"); asked || err != nil {
+				t.Errorf("%s: a request to cancel the run is left: %v", c.name, err)
+			}
+		})
+	}
+}
+
+// betweenBus has something happen after the first look at a record.
+type betweenBus struct {
+	cluster.Bus
+	between func() // nil: nothing more
+}
+
+type betweenBucket struct {
+	cluster.Bucket
+	bus *betweenBus
+}
+
+func (b *betweenBus) Bucket(name string) cluster.Bucket { return betweenBucket{b.Bus.Bucket(name), b} }
+
+func (k betweenBucket) Get(ctx context.Context, key string) (cluster.Record, error) {
+	r, err := k.Bucket.Get(ctx, key)
+	if between := k.bus.between; between != nil {
+		k.bus.between = nil
+		between()
+	}
+	return r, err
+}
+
 // TestEndRecorded fails a run with an error that is longer than a message of the broker, and whose record cannot be read: the end is
 // recorded with the beginning of the error, and the job does not come once more.
 func TestEndRecorded(t *testing.T) {
