@@ -26,7 +26,7 @@ const (
 	// cancelInterval is how often a run looks for a request to cancel it.
 	cancelInterval = time.Second
 	// sweepTime bounds the reading of all records when a taker begins. A run with uploads and without a record that is older than submitTime is
-	// not being submitted any more.
+	// not being submitted any more, and who was asked that long ago to end one has heard it.
 	sweepTime, submitTime = time.Minute, 7 * 24 * time.Hour
 )
 
@@ -80,7 +80,7 @@ func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
 }
 
 // sweep removes what was uploaded for runs of the queue that have ended, where that could not be removed at their end, and for those whose
-// client went away before they were in the queue.
+// client went away before they were in the queue. So do old requests to cancel such runs.
 func (t *Taker) sweep(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -94,6 +94,10 @@ func (t *Taker) sweep(ctx context.Context) {
 		ended[rec.Key] = !IsSideRecord(rec.Key) && json.Unmarshal(rec.Value, &r) == nil && r.Ended()
 	}
 	for _, rec := range records {
+		if run, ok := strings.CutPrefix(rec.Key, CancelPrefix); ok {
+			t.sweepCancel(ctx, run, ended, rec)
+			continue
+		}
 		id, ok := strings.CutPrefix(rec.Key, uploads.Prefix)
 		run := strings.TrimPrefix(id, ledPrefix)
 		over, there := ended[run]
@@ -106,6 +110,20 @@ func (t *Taker) sweep(ctx context.Context) {
 		if err := uploads.Drop(ctx, t.Bus, id); err != nil && ctx.Err() == nil {
 			t.Log.Warn("what was uploaded for a run that has ended was not removed", "run", id, "err", err)
 		}
+	}
+}
+
+// sweepCancel removes an old request to cancel a run that has ended, or has no record: no taker has come to it, as where its job never was in
+// the queue. One that has led the run all the same has seen the request since.
+func (t *Taker) sweepCancel(ctx context.Context, run string, ended map[string]bool, request cluster.Record) {
+	over, there := ended[run]
+	if asked, err := time.Parse(time.RFC3339, string(request.Value)); err != nil || there && !over || time.Since(asked) <= submitTime {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, PartingTime)
+	defer cancel()
+	if err := t.Bus.Bucket(cluster.RunsBucket).Delete(call, request.Key, request.Revision); err != nil && ctx.Err() == nil {
+		t.Log.Warn("an old request to cancel a run was not removed", "run", run, "err", err)
 	}
 }
 

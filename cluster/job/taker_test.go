@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -188,6 +189,38 @@ func TestCancelledStays(t *testing.T) {
 			t.Errorf("record %+v, %v", r, err)
 		}
 		wantEmptyQueue(t, bus)
+	})
+}
+
+// TestOldCancels has requests to cancel runs left: a taker that begins removes those that are old, of runs that have ended or have no record.
+func TestOldCancels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		runs := bus.Bucket(cluster.RunsBucket)
+		old, now := time.Now().UTC().Format(time.RFC3339), time.Now().Add(submitTime).UTC().Format(time.RFC3339)
+		for run, c := range map[string]struct{ state, asked string }{
+			"gone": {"", old}, "ended": {StateCancelled, old}, "running": {StateRunning, old}, "new": {StateCancelled, now}, "odd": {StateCancelled, "?"},
+		} {
+			_, err := runs.Put(t.Context(), CancelPrefix+run, []byte(c.asked))
+			if err == nil && c.state != "" {
+				err = PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: run, State: c.state}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(submitTime + time.Hour)
+		(&Taker{Bus: bus, Log: slog.New(slog.DiscardHandler)}).sweep(t.Context())
+		records, err := runs.List(t.Context())
+		var left []string
+		for _, r := range records {
+			if run, ok := strings.CutPrefix(r.Key, CancelPrefix); ok {
+				left = append(left, run)
+			}
+		}
+		if slices.Sort(left); err != nil || !slices.Equal(left, []string{"new", "odd", "running"}) {
+			t.Errorf("requests %v are left, %v", left, err)
+		}
 	})
 }
 
