@@ -421,7 +421,8 @@ func (t *Taker) giveBack(d cluster.Delivery) {
 }
 
 // RequestCancel asks for the end of a run. One that is not being worked on is cancelled at once, and its record gets that exit code, any
-// other when its coordinator sees the request; the result says which. What pce train --cluster has uploaded for a run that it left goes, too,
+// other when its coordinator sees the request; the result says which. It waits to see whether a process still leads a run of pce train
+// --cluster. What that has uploaded for a run that it left goes, too,
 // also where the run was cancelled before and that could not be removed, where it has failed, or a process waits to continue it.
 func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (atOnce bool, err error) {
 	for {
@@ -443,7 +444,10 @@ func RequestCancel(ctx context.Context, bus cluster.Bus, id string, code int) (a
 			return false, err
 		}
 		if r.State == StateRunning && !ledByNone(ctx, bus, id) {
-			return false, nil
+			if !strings.HasPrefix(id, LocalPrefix) || renewed(ctx, bus, id) {
+				return false, nil
+			}
+			continue // the process that led it has died, or has ended it
 		}
 		r.State, r.Error, r.Code = StateCancelled, "", code
 		value, err := json.Marshal(&r)
@@ -479,6 +483,31 @@ func ledByNone(ctx context.Context, bus cluster.Bus, id string) bool {
 	var h cluster.Holder
 	rec, err := bus.Bucket(cluster.LeadBucket).Get(ctx, cluster.LeadKey)
 	return (err == nil && json.Unmarshal(rec.Value, &h) == nil || errors.Is(err, cluster.ErrNoRecord)) && h.Run != id && strings.HasPrefix(id, LocalPrefix)
+}
+
+// renewed reports whether a process that leads a run of pce train --cluster renews its lead. One that was killed has it until its lease is
+// over, which is waited for as long as ctx lasts.
+func renewed(ctx context.Context, bus cluster.Bus, id string) bool {
+	for first := uint64(0); ; {
+		var h cluster.Holder
+		rec, err := bus.Bucket(cluster.LeadBucket).Get(ctx, cluster.LeadKey)
+		switch {
+		case errors.Is(err, cluster.ErrNoRecord):
+			return false
+		case err != nil || json.Unmarshal(rec.Value, &h) != nil:
+			return true // as far as is known
+		case h.Run != id:
+			return false
+		case first != 0 && rec.Revision != first:
+			return true
+		}
+		first = rec.Revision
+		select {
+		case <-time.After(memberInterval):
+		case <-ctx.Done():
+			return true
+		}
+	}
 }
 
 // cancelRequested reports whether a client asked for the end of a run.

@@ -19,6 +19,7 @@ import (
 	"github.com/pce-engine/pce/cluster"
 	"github.com/pce-engine/pce/cluster/simnet"
 	"github.com/pce-engine/pce/cluster/uploads"
+	"github.com/pce-engine/pce/internal/periodic"
 )
 
 func digestOfText(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
@@ -312,9 +313,14 @@ func TestUploadsAfterCancel(t *testing.T) {
 }
 
 // TestUploadsOfKilled cancels a run of pce train --cluster whose process was killed, which its record does not say: what it had uploaded goes
-// unless a process leads it.
+// unless a process leads it, which renews its lead. That of a process that was killed ends with its lease, and that is waited for.
 func TestUploadsOfKilled(t *testing.T) {
-	for led, want := range map[string]bool{"": true, "r-2": true, LocalPrefix + "r-1": false} {
+	for _, tc := range []struct {
+		led     string // the run that the lead is of; "": none has it
+		renewed bool
+		want    bool
+	}{{"", false, true}, {"r-2", true, true}, {LocalPrefix + "r-1", true, false}, {LocalPrefix + "r-1", false, true}} {
+		led, want := tc.led, tc.want
 		synctest.Test(t, func(t *testing.T) {
 			bus, id := simnet.New(1, simnet.Faults{}).Host("c-up").Bus(), LocalPrefix+"r-1"
 			upload(t, bus, ledPrefix+id, "left")
@@ -323,15 +329,20 @@ func TestUploadsOfKilled(t *testing.T) {
 			}
 			if led != "" {
 				holder, err := json.Marshal(cluster.Holder{ID: "c-1", Run: led})
-				if err == nil {
-					_, err = bus.Bucket(cluster.LeadBucket).Put(t.Context(), cluster.LeadKey, holder)
-				}
 				if err != nil {
 					t.Fatal(err)
 				}
+				renew := func(ctx context.Context) {
+					if _, err := bus.Bucket(cluster.LeadBucket).Put(ctx, cluster.LeadKey, holder); err != nil && ctx.Err() == nil {
+						t.Error(err)
+					}
+				}
+				if renew(t.Context()); tc.renewed {
+					defer periodic.Start(t.Context(), cluster.DefaultLease/4, renew)()
+				}
 			}
 			if atOnce, err := RequestCancel(t.Context(), bus, id, 130); atOnce != want || err != nil || has(t, bus, "left") == want {
-				t.Errorf("led %q: cancelled %v, %v, uploads there %v; want %v", led, atOnce, err, has(t, bus, "left"), want)
+				t.Errorf("led %q, renewed %v: cancelled %v, %v, uploads there %v; want %v", led, tc.renewed, atOnce, err, has(t, bus, "left"), want)
 			}
 		})
 	}

@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pce-engine/pce/cluster/job"
 )
+
+// longestLead bounds how long cancel waits to see whether a process leads its own run.
+const longestLead = 30 * time.Second
 
 // clusterCancelCommand makes the command pce cluster cancel, which asks the cluster to end a
 // run or to take a job out of the queue.
@@ -26,7 +30,8 @@ func (a *app) clusterCancelCommand() *cobra.Command {
 				return err
 			}
 			defer bus.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience)
+			// A process that was killed as it led its own run has the lead for a lease more.
+			ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience+min(bus.Lease(), longestLead))
 			defer cancel()
 			atOnce, err := job.RequestCancel(ctx, bus, args[0], exitInterrupted)
 			if err != nil {
