@@ -10,7 +10,7 @@ import (
 
 // Protocol is the version of messages and records. Members with another version
 // take no part in a run, so that two encodings never meet on a wire.
-const Protocol = "6"
+const Protocol = "7"
 
 // Limits of messages. What a sender could exceed in practice is refused before it
 // is sent; the receiver refuses the rest.

@@ -6,6 +6,7 @@ import "fmt"
 // several times a lease.
 type beatReport struct {
 	State   workerState `json:"state"`
+	Spec    uint64      `json:"spec,omitempty"`  // sum of the description of its run; 0: it has none
 	Version Version     `json:"version"`         // of its parameters
 	Queue   int         `json:"queue,omitempty"` // leased shards that are not done
 	Bytes   int64       `json:"bytes,omitempty"` // received of the exchange under way

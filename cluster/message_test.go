@@ -34,7 +34,7 @@ func examples() []*message {
 		{Body: &reduceOrder{Version: v, Task: flows, Rule: &tensor.Rule{Step: 0.5}, Held: map[string]runs{"w0": {0, 2}, "w1": {2, 5}}}},
 		{Body: &commitOrder{Version: v, MovedIn: term}},
 		{Body: &releaseOrder{Over: true}},
-		{Body: &beatReport{State: unfit, Version: v, Queue: 3, Bytes: 9, Err: "no rows", Final: true}},
+		{Body: &beatReport{State: unfit, Spec: 1 << 63, Version: v, Queue: 3, Bytes: 9, Err: "no rows", Final: true}},
 		{Body: &enrolledReport{Version: v, Info: SessionInfo{Device: "cpu", Path: "avx2", Precision: "fp32"}}, Payload: encodeResults(flowTask, done, results)},
 		{Body: &doneReport{Shards: done, Nanos: 12}, Payload: encodeResults(flowTask, done, results)},
 		{Body: &failedReport{Shard: 4, Err: "no rows"}},

@@ -48,6 +48,7 @@ type Run struct {
 	phase    phase
 	path     string    // kernel path of all; "" until the first term
 	started  bool      // workers have been invited
+	spec     uint64    // sum of what they are to load; 0 before
 	spare    bool      // OnSpare has been called
 	formed   bool      // a term has had members
 	ready    time.Time // when the first worker was

@@ -116,6 +116,7 @@ func (r *Run) assemble(ctx context.Context) error {
 			slices.SortFunc(candidates, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 			r.path = commonPath(candidates, r.o.Path)
 			r.o.Spec.Path, r.started = r.path, true
+			r.spec = r.o.Spec.sum()
 			if r.path == "" {
 				r.log.Warn("the workers have no kernel path in common; bits are equal only between workers of a kind")
 			}
@@ -207,7 +208,9 @@ func (r *Run) beat(w *workerInfo, m *message, b *beatReport) {
 		delete(r.fallen, w.ID)
 		return
 	}
-	if m.Run != r.o.Spec.Run {
+	// What it has loaded may be an earlier attempt at this run that was described otherwise, with other rows or another kernel path, while
+	// the order to load this one was lost: the tick repeats it.
+	if m.Run != r.o.Spec.Run || b.Spec != r.spec {
 		w.state = idle
 		return
 	}

@@ -3,7 +3,10 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/em"
@@ -25,6 +28,19 @@ type Spec struct {
 // same reports whether a session of one will do for the other. None is the same as nil.
 func (s *Spec) same(o *Spec) bool {
 	return s != nil && o != nil && s.Run == o.Run && s.Model == o.Model && s.Path == o.Path && bytes.Equal(s.Body, o.Body)
+}
+
+// sum tells descriptions apart. It is the same wherever a description has travelled to.
+func (s *Spec) sum() uint64 {
+	if s == nil {
+		return 0
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: cluster: description of a run: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // Loader makes sessions from the description of a run. Contents come from blobs

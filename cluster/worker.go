@@ -46,6 +46,7 @@ type Worker struct {
 	// Owned by the loop.
 	leader  string // inbox
 	spec    *Spec
+	sum     uint64 // of spec
 	state   workerState
 	err     error
 	final   bool      // err: no other worker can load the run either
@@ -308,7 +309,7 @@ func (w *Worker) beat() {
 	if w.leader == "" {
 		return
 	}
-	b := &beatReport{State: w.state, Version: w.version, Queue: len(w.queue), Final: w.final}
+	b := &beatReport{State: w.state, Spec: w.sum, Version: w.version, Queue: len(w.queue), Final: w.final}
 	if w.current >= 0 {
 		b.Queue++
 	}
@@ -353,7 +354,7 @@ func (w *Worker) receive(ctx context.Context, m *message) {
 				w.quit(nil)
 			}
 			w.unload()
-			w.spec, w.state, w.err = nil, idle, nil
+			w.spec, w.sum, w.state, w.err = nil, 0, idle, nil
 		}
 		return
 	}

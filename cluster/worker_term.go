@@ -16,7 +16,7 @@ func (w *Worker) prepare(ctx context.Context, spec *Spec) {
 	w.tried = time.Now()
 	w.quit(spec)
 	w.unload()
-	w.spec, w.state, w.err, w.final = spec, loading, nil, false
+	w.spec, w.sum, w.state, w.err, w.final = spec, spec.sum(), loading, nil, false
 	loadCtx, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
 	var sess Session
