@@ -93,7 +93,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	r := &Run{
 		c: c, o: o, log: c.log.With("run", o.Spec.Run), lead: l, first: fence, peers: peers,
 		calls: make(chan func()), msgs: make(chan *message, 4096), fetches: make(chan stateRequest, 1024), found: make(chan []Member), leads: make(chan uint64), ended: make(chan struct{}),
-		workers: map[string]*workerInfo{}, fallen: map[string]leasedShards{}, refused: map[string]string{}, speeds: map[string]*assign.Median{}, times: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
+		workers: map[string]*workerInfo{}, fallen: map[string]leasedShards{}, refused: map[string]string{}, serving: map[string]bool{}, speeds: map[string]*assign.Median{}, times: map[string]*assign.Median{}, term: Term{Fence: fence}, status: o.Status, gate: newGate(),
 		rounds:  roundsBefore(fence),
 		changed: make(chan struct{}),
 	}

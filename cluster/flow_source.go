@@ -308,10 +308,10 @@ func (f *FlowSource) fetchState(ctx, inTerm context.Context, t Term, v Version, 
 	got := newFetch(t, v, n)
 	r.gate.setFetch(got)
 	defer r.gate.setFetch(nil)
-	attempt, cancel := context.WithTimeout(ctx, fetchPatience(r.c.o.Lease, n))
+	attempt, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(inTerm, cancel)()
-	if err := got.get(attempt, r.peers, from); err != nil {
+	if err := got.get(attempt, r.peers, from, fetchPatience*r.c.o.Lease); err != nil {
 		return nil, err
 	}
 	return &mirror{version: v, state: got.state}, nil
@@ -328,17 +328,19 @@ func (r *Run) holders() (ids []string) {
 	return ids
 }
 
-// serve answers a worker that asks for the mirror.
-func (r *Run) serve(ctx context.Context, to string, ask *Frame) {
-	m := r.mirror
+// serve answers a worker that asks for the mirror, once at a time and until the term ends.
+func (r *Run) serve(to string, ask *Frame) {
+	if r.serving[to] {
+		return
+	}
+	r.serving[to] = true
+	m, serving, patience := r.mirror, r.inTerm, fetchPatience*r.c.o.Lease
 	r.background.Go(func() { // the mirror it has now
-		serving, cancel := context.WithTimeout(ctx, fetchPatience(r.c.o.Lease, ask.Count))
-		defer cancel()
 		var err error
 		if m == nil || m.version != ask.Version {
 			err = refuse(serving, r.peers, to, ask, "the coordinator has another version")
 		} else {
-			err = answer(serving, r.peers, to, ask, int64(len(m.state)), func(at int64, x []float32) error {
+			err = answer(serving, r.peers, to, ask, int64(len(m.state)), patience, func(at int64, x []float32) error {
 				copy(x, m.state[at:])
 				return nil
 			})
@@ -346,5 +348,6 @@ func (r *Run) serve(ctx context.Context, to string, ask *Frame) {
 		if err != nil {
 			r.log.Warn("parameters not sent", "to", to, "err", err)
 		}
+		_ = r.call(func() { delete(r.serving, to) }) // else the run is over
 	})
 }

@@ -58,6 +58,7 @@ type Run struct {
 	round    *round
 	rounds   int64
 	mirror   *mirror
+	serving  map[string]bool           // by ID: workers that it is being sent to
 	speeds   map[string]*assign.Median // by kind of worker
 	times    map[string]*assign.Median // seconds per shard, by kind of worker and of task
 	fallen   map[string]leasedShards   // by ID: workers that were dropped and have not come back
@@ -127,7 +128,7 @@ func (r *Run) loop(ctx context.Context) {
 		case m := <-r.msgs:
 			r.receive(m)
 		case ask := <-r.fetches:
-			r.serve(ctx, ask.from, &ask.frame)
+			r.serve(ask.from, &ask.frame)
 		case list := <-r.found:
 			r.meet(list)
 		case fence := <-r.leads:

@@ -59,6 +59,8 @@ type Worker struct {
 	cancel  context.CancelFunc // ends loading or an exchange
 
 	term    Term
+	inTerm  context.Context // ends with the term
+	endTerm context.CancelFunc
 	members []memberRef
 	self    int
 	peers   Peers
@@ -68,6 +70,7 @@ type Worker struct {
 	ex      *exchange
 	exSums  map[string]uint32 // of ex, once it has moved
 	exDone  bool
+	serving map[string]bool   // by peer: whom the parameters are being sent to
 	asks    map[string]*Frame // by peer: requests for the version that ex makes, answered once it counts
 	staging []float32
 
@@ -108,7 +111,7 @@ func NewWorker(o WorkerOptions) (*Worker, error) {
 	w := &Worker{
 		o: o, log: o.Log.With("worker", o.ID), inbox: o.ID + "-" + strings.ToLower(rand.Text()[:10]), fence: fence,
 		gate: newGate(), msgs: make(chan *message, 1024), fetches: make(chan stateRequest, 1024), after: make(chan func(), 64), ops: make(chan func(), 64),
-		state: idle, current: -1,
+		state: idle, current: -1, serving: map[string]bool{},
 	}
 	for _, p := range o.Peers {
 		p.Handle(w.frame)
@@ -239,7 +242,7 @@ func (w *Worker) loop(ctx, live context.Context) {
 		case m := <-w.msgs:
 			w.receive(live, m)
 		case ask := <-w.fetches:
-			w.serve(live, ask.from, &ask.frame)
+			w.serve(ask.from, &ask.frame)
 		case then := <-w.after:
 			w.busy--
 			then()

@@ -289,7 +289,7 @@ func (w *Worker) commit(ctx context.Context, v Version, in Term) {
 		}
 	})
 	for to, ask := range w.asks {
-		w.serve(ctx, to, ask)
+		w.serve(to, ask)
 	}
 	w.asks = nil
 }

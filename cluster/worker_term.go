@@ -56,10 +56,13 @@ func (w *Worker) unload() {
 	w.gate.set(Term{Fence: w.fence.value()}, nil)
 }
 
-// abandon ends what is under way in a term: queued shards, and an exchange that
+// abandon ends what is under way in a term: queued shards, what is sent of the parameters, and an exchange that
 // has not moved.
 func (w *Worker) abandon() {
 	w.queue = nil
+	if w.endTerm != nil {
+		w.endTerm()
+	}
 	if w.cancel != nil {
 		w.cancel()
 		w.cancel = nil
@@ -82,6 +85,7 @@ func (w *Worker) enroll(ctx context.Context, m *message, b *enrollOrder) {
 		return
 	}
 	w.abandon()
+	w.inTerm, w.endTerm = context.WithCancel(ctx)
 	w.term, w.members, w.self = m.Term, b.Members, -1
 	others := map[string]Endpoint{b.Leader.ID: b.Leader.Endpoint}
 	for i, s := range b.Members {
@@ -207,13 +211,13 @@ func (w *Worker) sync(ctx context.Context, b *syncOrder) {
 	w.era++
 	f := newFetch(w.term, b.Version, w.layout.stateLen())
 	w.gate.setFetch(f)
-	fetching, cancel := context.WithTimeout(ctx, fetchPatience(w.o.Lease, w.layout.stateLen()))
+	fetching, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
 	peers, source, sess, flows := w.peers, b.Source, w.sess, w.layout.Flows
 	w.do(func() error {
 		defer cancel()
 		defer w.gate.setFetch(nil)
-		if err := f.get(fetching, peers, source); err != nil {
+		if err := f.get(fetching, peers, source, fetchPatience*w.o.Lease); err != nil {
 			return err
 		}
 		if err := clearFlows(ctx, sess, flows); err != nil {
