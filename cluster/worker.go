@@ -38,10 +38,10 @@ type Worker struct {
 	gate    *gate // frames wait here for their exchange
 	msgs    chan *message
 	fetches chan stateRequest
-	after   chan func() // what to do in the loop when an operation is done
-	ops     chan func() // operations on the session, one after another
-	heard   atomic.Int64
-	trouble atomic.Pointer[string] // Member.Trouble; nil: none
+	after   chan func()               // what to do in the loop when an operation is done
+	ops     chan func()               // operations on the session, one after another
+	heard   atomic.Pointer[time.Time] // when the broker has last taken its record; nil: never
+	trouble atomic.Pointer[string]    // Member.Trouble; nil: none
 
 	// Owned by the loop.
 	leader  string // inbox
@@ -192,7 +192,8 @@ func (w *Worker) register(ctx context.Context, stopping <-chan struct{}) {
 		written, err = w.renew(attempt, bucket, text, written)
 		cancel()
 		if err == nil {
-			w.heard.Store(time.Now().UnixNano())
+			now := time.Now() // with the monotonic clock: that on the wall may be set
+			w.heard.Store(&now)
 		} else if ctx.Err() == nil {
 			w.log.Warn("cannot register", "err", err)
 		}
@@ -402,8 +403,7 @@ func (w *Worker) frame(from string, f *Frame) {
 // broker.
 func (w *Worker) Health() (Stats, error) {
 	s := w.stats.read()
-	last := time.Unix(0, w.heard.Load())
-	if time.Since(last) > w.o.Lease {
+	if last := w.heard.Load(); last == nil || time.Since(*last) > w.o.Lease {
 		return s, fmt.Errorf("%w: the broker has not answered for %v", ErrUnreachable, w.o.Lease)
 	}
 	return s, nil
