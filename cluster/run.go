@@ -100,9 +100,11 @@ type workerInfo struct {
 	reset    bool // in the next term
 	overdue  bool // it is, which has been logged
 	received int64
+	missed   int       // terms in a row in which it did not get the parameters
+	apart    time.Time // until when it takes no part for that
 }
 
-func (w *workerInfo) fit() bool { return w.state == ready }
+func (w *workerInfo) fit() bool { return w.state == ready && !time.Now().Before(w.apart) }
 
 // call does f in the loop. It fails once the run is over.
 func (r *Run) call(f func()) error {

@@ -37,6 +37,13 @@ func (r *Run) newTerm(why string) {
 			r.members = append(r.members, w)
 		}
 	}
+	if len(r.members) == 0 { // better one that may miss the parameters than none
+		for _, w := range r.workers {
+			if w.apart = (time.Time{}); w.fit() {
+				r.members = append(r.members, w)
+			}
+		}
+	}
 	slices.SortFunc(r.members, func(a, b *workerInfo) int { return cmp.Compare(a.ID, b.ID) })
 	r.log.Info("new term", "term", r.term.String(), "members", len(r.members), "why", why)
 	r.Update(func(s *RunStatus) { s.Term = r.term })
@@ -127,6 +134,11 @@ func (r *Run) enrolled(w *workerInfo, m *message, b *enrolledReport) {
 		w.held = nil
 	}
 	w.enrolled, w.have, w.reset, w.before = true, b.Version, false, nil
+	if w.missed > 0 && w.have == r.version && r.version != (Version{}) {
+		w.missed = 0
+		delete(r.refused, w.ID)
+		r.Update(func(s *RunStatus) { delete(s.Unfit, w.ID) })
+	}
 	r.notify()
 	w.info = b.Info
 }
@@ -211,9 +223,29 @@ func (r *Run) provide() bool {
 	return false
 }
 
+// What a member may miss the parameters in a row before the others continue without it, and for how many leases, twice as many each time.
+const (
+	mostMissed   = 2
+	missedLeases = 30
+)
+
+// miss notes that a member did not get the parameters, as where the one that has them does not reach it. It would hold up the others in each
+// term, so it takes no part for a while if there are some.
+func (r *Run) miss(w *workerInfo, why string) {
+	if w.missed++; w.missed < mostMissed || len(r.members) < 2 {
+		return
+	}
+	w.apart = time.Now().Add(missedLeases * r.c.o.Lease << min(w.missed-mostMissed, 6))
+	w.err = "it does not get the parameters: " + why
+	r.refuse(w)
+}
+
 // trouble begins a new term after a member's complaint.
 func (r *Run) trouble(w *workerInfo, b *troubleReport) {
 	r.log.Warn("trouble", "worker", w.ID, "term", r.term.String(), "err", b.Err)
+	if r.phase == syncing && w.have != r.version {
+		r.miss(w, b.Err)
+	}
 	if b.Blame != "" && r.round != nil {
 		for _, other := range r.members {
 			if other.ID == b.Blame {
