@@ -62,6 +62,8 @@ type RunOptions struct {
 	Path      string       // kernel path of an earlier part of the run, which is taken again if all members have it
 	AuditFile string       // one AuditLine for each step that counts; "": none
 	OnWait    func(Holder) // called with each run that has the lead while Begin waits; may be nil
+	// OnFew is called once if the run has the lead and waits for workers, as they have left while another one had it; may be nil.
+	OnFew func(have, want int)
 	// OnSpare is called once if a step has fewer shards than there are workers; may be nil.
 	OnSpare func(shards, workers int)
 	// OnUnfit is called when a worker takes no part, once for each reason; nil: the coordinator's log says so.

@@ -98,7 +98,9 @@ func (r *Run) invite(w *workerInfo) {
 
 // assemble waits for as many workers as the run wants, and starts.
 func (r *Run) assemble(ctx context.Context) error {
-	want := max(1, r.o.Workers)
+	want, have := max(1, r.o.Workers), 0
+	few := time.NewTimer(r.c.o.Lease) // the first look at them takes less
+	defer few.Stop()
 	for {
 		enough := false
 		var changed <-chan struct{}
@@ -110,6 +112,7 @@ func (r *Run) assemble(ctx context.Context) error {
 					candidates = append(candidates, w.Member)
 				}
 			}
+			have = len(candidates)
 			if enough = len(candidates) >= want || r.err != nil; !enough || r.err != nil {
 				return
 			}
@@ -135,6 +138,10 @@ func (r *Run) assemble(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
+		case <-few.C:
+			if r.o.OnFew != nil {
+				r.o.OnFew(have, want)
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

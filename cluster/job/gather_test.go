@@ -2,7 +2,10 @@ package job
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -51,6 +54,36 @@ func TestGatherRefuses(t *testing.T) {
 			if strings.Count(log.String(), want) != 1 {
 				t.Errorf("want %s once in:\n%s", want, &log)
 			}
+		}
+	})
+}
+
+// TestBeginWaits has a run get the lead when its workers have left: the log says that it waits for some, and it ends where the broker cannot
+// store any more.
+func TestBeginWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		host := simnet.New(1, simnet.Faults{}).Host("c-1")
+		defer host.Peers().Close()
+		l := testLead(t, host.Bus())
+		l.Coordinator = cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-1", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}})
+		l.Workers, l.Transport, l.Log = 2, "memory", slog.New(slog.NewTextHandler(&log, nil))
+		full := fmt.Errorf("%w: its disk is full", cluster.ErrUnreachable)
+		l.Watch = func(ctx context.Context, _ cluster.Bus) (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			timer := time.AfterFunc(time.Hour, func() { cancel(full) })
+			return ctx, func() { timer.Stop(); cancel(nil) }
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer stop()
+		if err := l.Begin(ctx, [32]byte{}, nil); !errors.Is(err, full) {
+			t.Errorf("it ends with %v, want %v", err, full)
+		}
+		if n := strings.Count(log.String(), `msg="waiting for workers" want=2 have=0`); n != 1 {
+			t.Errorf("%d times it is said that workers are waited for, want once:\n%s", n, &log)
+		}
+		if err := l.Close(t.Context(), true); err != nil {
+			t.Error(err)
 		}
 	})
 }

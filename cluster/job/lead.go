@@ -159,7 +159,7 @@ func (l *Lead) publish(ctx context.Context, model [32]byte, settings any, files 
 	return cluster.Spec{Run: l.ID, Model: hexOf(model), Body: body}, err
 }
 
-// Begin waits for workers and for the lead of the cluster, and starts the run.
+// Begin waits for workers and for the lead of the cluster, and starts the run. It looks after the broker's storage as Gather does.
 // Workers load it from settings, which are JSON of the kind's own, with a model of
 // the given digest. Files are all that the settings name.
 func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ...FileRef) error {
@@ -169,6 +169,11 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 	spec, err := l.publish(ctx, model, settings, files)
 	if err != nil {
 		return err
+	}
+	if l.Watch != nil {
+		watched, stop := l.Watch(ctx, l.Bus)
+		defer stop()
+		ctx = watched
 	}
 	l.run, err = l.Coordinator.Begin(ctx, cluster.RunOptions{
 		Spec:      spec,
@@ -181,6 +186,9 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 		OnWait: func(h cluster.Holder) {
 			l.Log.Info("another run has the cluster, waiting for it", "run", h.Run, "host", h.Host, "pid", h.PID)
 		},
+		OnFew: func(have, want int) {
+			l.Log.Info("waiting for workers", "want", want, "have", have)
+		},
 		OnSpare: func(shards, workers int) {
 			l.Log.Warn("a step has fewer shards than there are workers, so some have nothing to do; a new run with fewer rows per shard would use all of them",
 				"shards", shards, "workers", workers, "shard_rows", l.ShardRows)
@@ -189,6 +197,9 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 			l.Log.Warn("worker takes no part", "worker", worker, "err", why)
 		},
 	})
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, cluster.ErrUnreachable) {
+		return cause
+	}
 	return err
 }
 
