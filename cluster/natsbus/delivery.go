@@ -65,6 +65,14 @@ func (d *delivery) claim(ctx context.Context) (mine bool, err error) {
 	return err == nil, err
 }
 
+// disclaim removes the record of a claim that failed, as the broker may have written it all the same where its answer was not waited for:
+// no other taker could have the job for as long as it is there.
+func (d *delivery) disclaim(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackPatience)
+	defer cancel()
+	_ = cluster.Withdraw(ctx, d.bus.takes(), d.id, d.taker) // else it vanishes by itself
+}
+
 // begin writes the taker's record where none is left. It matches cluster.ErrConflict if another has written one, or the job was done.
 func (d *delivery) begin(ctx context.Context) (revision uint64, err error) {
 	revision, err = d.bus.takes().Create(ctx, d.id, d.taker)

@@ -95,6 +95,13 @@ func (p *lossy) deafenAt(trigger string) {
 	p.trigger = trigger
 }
 
+// hear ends that the bus is deaf. What was lost stays lost.
+func (p *lossy) hear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = false
+}
+
 func (p *lossy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -379,5 +386,47 @@ func TestStrayAnswers(t *testing.T) {
 	}
 	if _, err := k.Create(ctx, "lead", nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestClaimCut ends the wait for a job after the broker has written who takes it, and before that was heard: another taker has the job at
+// once.
+func TestClaimCut(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	proxy := newLossy(t, broker)
+	direct := connect(t, Options{URLs: broker.URL(), Lease: DefaultLease})
+	b := connect(t, Options{URLs: proxy.listener.Addr().String(), Lease: DefaultLease})
+	ctx := within(t, time.Minute)
+	if err := direct.Jobs().Submit(ctx, "r-1", []byte("job")); err != nil {
+		t.Fatal(err)
+	}
+	proxy.deafenAt("PUB " + bucketSubjects(takesStream))
+	first, stop := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		d, err := b.Jobs().Next(first)
+		if d != nil {
+			err = fmt.Errorf("job %s was had", d.ID())
+		}
+		result <- err
+	}()
+	for {
+		if _, err := direct.takes().Get(ctx, "r-1"); err == nil {
+			break
+		}
+		if pause(ctx, 0) != nil {
+			t.Fatal("the job is not claimed")
+		}
+	}
+	proxy.hear()
+	stop()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first taker ends with %v", err)
+	}
+	next, stop := context.WithTimeout(ctx, DefaultLease/2)
+	defer stop()
+	if d, err := direct.Jobs().Next(next); err != nil || d.ID() != "r-1" {
+		t.Errorf("the next taker has %v, %v", d, err)
 	}
 }

@@ -104,6 +104,7 @@ func (q *queue) Next(ctx context.Context) (cluster.Delivery, error) {
 			if d != nil {
 				mine, err := d.claim(ctx)
 				if err != nil {
+					d.disclaim(ctx)
 					_ = q.bus.nc.Publish(d.reply, []byte("-NAK"))
 					return nil, fmt.Errorf("next job: %w", err)
 				}
