@@ -25,6 +25,9 @@ const Version = 1
 // maxJobBytes bounds a job in the queue; the broker's messages may be smaller.
 const maxJobBytes = 8 << 20
 
+// headerBytes is the room that the headers of a job's message take of what a message may have: its id, of MaxID bytes, and the like.
+const headerBytes = 1 << 10
+
 // Job is what lies in the queue: data only.
 type Job struct {
 	Version int    `json:"version"`
@@ -67,7 +70,7 @@ func (j *Job) Encode(most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if most = min(most, maxJobBytes); len(text) > most {
+	if most = min(most-headerBytes, maxJobBytes); len(text) > most {
 		return nil, fmt.Errorf("%w: the job has %d bytes with its config and %d files, and the queue takes %d; name fewer files or columns, or leave the queue out: pce train --cluster leads a run itself, and queries read the files here",
 			dataset.ErrSetting, len(text), len(j.Files), most)
 	}

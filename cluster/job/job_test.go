@@ -74,10 +74,10 @@ func TestParse(t *testing.T) {
 		if _, err := Parse("run-1", long); (err == nil) != (more == 0) {
 			t.Errorf("a job of %d bytes, %d are allowed: %v", len(long), maxJobBytes, err)
 		}
-		if _, err := j.Encode(len(long)); (err == nil) != (more == 0) || err != nil && !errors.Is(err, dataset.ErrSetting) {
+		if _, err := j.Encode(len(long) + headerBytes); (err == nil) != (more == 0) || err != nil && !errors.Is(err, dataset.ErrSetting) {
 			t.Errorf("a job of %d bytes is written: %v", len(long), err)
 		}
-		if _, err := j.Encode(len(long) - 1); !errors.Is(err, dataset.ErrSetting) {
+		if _, err := j.Encode(len(long) + headerBytes - 1); !errors.Is(err, dataset.ErrSetting) {
 			t.Errorf("a job of %d bytes for a queue that takes one less: %v", len(long), err)
 		}
 	}
