@@ -17,6 +17,9 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
+// errNoRoot is in what is said of a file that a member may not read.
+var errNoRoot = errors.New("lies in no root")
+
 // maxContents bounds the size that a file of a run may say it has.
 const maxContents = 1 << 42
 
@@ -149,7 +152,7 @@ func (s *Files) Open(ctx context.Context, r FileRef, blobs cluster.Blobs) (strin
 	if err := r.Check(); err != nil {
 		return "", err
 	}
-	why := fmt.Errorf("%s lies in no root of this member; start it with --root, or let the file be uploaded", r.Path)
+	why := fmt.Errorf("%s %w of this member; start it with --root, or let the file be uploaded", r.Path, errNoRoot)
 	if root, rel, ok := inRoot(s.roots, r.Path); ok && r.Path != "" {
 		if why = sameFile(ctx, root, rel, &r); why == nil {
 			return filepath.Join(root, rel), nil

@@ -123,6 +123,10 @@ func TestJobOpen(t *testing.T) {
 	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !errors.Is(err, dataset.ErrSetting) {
 		t.Errorf("other contents: %v", err)
 	}
+	j.files = &Files{cache: t.TempDir()}
+	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), "lies in no root of the coordinator; start pce cluster up") {
+		t.Errorf("a file that lies in no root: %v", err)
+	}
 	j.Files[0].Blob = true // and the broker has nothing
 	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !strings.Contains(err.Error(), "submit the job again") {
 		t.Errorf("uploaded contents that are gone: %v", err)

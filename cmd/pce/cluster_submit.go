@@ -55,7 +55,8 @@ func (a *app) clusterSubmitCommand() *cobra.Command {
 		Long: `Put a job into the cluster's queue, and print the id of its run.
 
 The section job of the config says what is done; training, if it says nothing.
-Files that lie in a --root of every worker are read there, all others are uploaded.
+Files that lie in a --root of every worker are read there, and by cluster up, which
+needs that --root, too; all others are uploaded, with --upload all.
 With --wait what the run reports and how far it is go to stderr, what it came to is
 printed at the end, and the exit code is the run's. pce cluster fetch gets its files.`,
 		Args: cobra.NoArgs,
