@@ -67,7 +67,7 @@ type RunStatus struct {
 	ValidLL       *float64       `json:"valid_ll,omitempty"`
 	TestLL        *float64       `json:"test_ll,omitempty"`
 	RowsPerSecond *float64       `json:"rows_per_second,omitempty"`
-	SecondsLeft   *float64       `json:"seconds_left,omitempty"` // at that speed, if nothing ends the run early; nil: unknown
+	SecondsLeft   *float64       `json:"seconds_left,omitempty"` // evaluations included, if nothing ends the run early; nil: unknown
 	Term          Term           `json:"term"`
 	Transport     string         `json:"transport"`
 	SameBits      bool           `json:"same_bits"` // all members have one kind of device

@@ -313,7 +313,7 @@ func (r *sourceRef) open(ctx context.Context, in *Loading) (src dataset.Source, 
 func IsBuiltin(path string) bool { return strings.HasPrefix(path, "builtin:") }
 
 // Meter keeps the status of a run of training up to date with what the trainer
-// says. Speeds are those of this part of the run, evaluations included.
+// says. Speeds are those of the steps of this part of the run, as pce train has them; the time that is left counts evaluations, too.
 type Meter struct {
 	update func(func(*cluster.RunStatus))
 	steps  int64 // that end the run early; 0: its epochs do
@@ -323,7 +323,9 @@ type Meter struct {
 	from   float64    // epochs done then
 	first  int64      // steps done then
 	epochs int
-	rows   int64 // since begin
+	rows   int64         // since begin
+	newest time.Time     // when the newest step had been done
+	other  time.Duration // since begin, that evaluations took
 }
 
 // step takes note of a step that was done, and puts the running log-likelihood, the rate and
@@ -332,27 +334,33 @@ func (m *Meter) step(p em.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	done := float64(p.Epoch-1) + float64(p.Step)/float64(p.Steps)
+	m.newest = time.Now()
 	m.update(func(s *cluster.RunStatus) {
 		s.TrainLL = run.Finite(p.LL)
 		if m.begin.IsZero() {
-			m.begin, m.from, m.first, m.epochs = time.Now(), done, s.Step, p.Epochs
+			m.begin, m.from, m.first, m.epochs = m.newest, done, s.Step, p.Epochs
 			return
 		}
 		m.rows += int64(p.Rows)
-		took := time.Since(m.begin).Seconds()
-		if took <= 0 || done <= m.from {
+		took, computed := m.newest.Sub(m.begin).Seconds(), (m.newest.Sub(m.begin) - m.other).Seconds()
+		if computed <= 0 || done <= m.from {
 			return
 		}
 		left := took * (float64(m.epochs) - done) / (done - m.from)
 		if m.steps > 0 && s.Step > m.first {
 			left = min(left, took*float64(m.steps-s.Step)/float64(s.Step-m.first))
 		}
-		s.RowsPerSecond, s.SecondsLeft = run.Finite(float64(m.rows)/took), run.Finite(max(0, left))
+		s.RowsPerSecond, s.SecondsLeft = run.Finite(float64(m.rows)/computed), run.Finite(max(0, left))
 	})
 }
 
-// epoch takes note of an epoch that was done.
+// epoch takes note of an epoch that was done, and evaluated since its last step.
 func (m *Meter) epoch(x em.Metrics) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.newest.IsZero() {
+		m.other += time.Since(m.newest)
+	}
 	m.update(func(s *cluster.RunStatus) { s.TrainLL, s.ValidLL = run.Finite(x.TrainLL), run.Finite(x.ValidLL) })
 }
 
