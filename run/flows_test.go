@@ -130,6 +130,33 @@ func TestTrainElsewhere(t *testing.T) {
 	}
 }
 
+// TestLostRepeatedly trains elsewhere where the parameters are lost in the same step each time, as with a worker that has too little memory for
+// it: the run ends with that error. Where it gets a step farther now and then it is done.
+func TestLostRepeatedly(t *testing.T) {
+	for name, c := range map[string]struct {
+		left   func(opened int) int // the step, of this life, in which the parameters are lost
+		opened int
+		want   error
+	}{
+		"the same step": {func(int) int { return 2 }, 11, errLost},
+		"farther":       {func(opened int) int { return (2 + opened/8) % 5 }, 25, nil},
+	} {
+		o, opened := small(t, "hclt"), 0
+		open := func(ctx context.Context, b *run.Blueprint, l run.Load, _, _ dataset.Source) (run.Flows, error) {
+			e, err := b.Engine(ctx, l)
+			if err != nil {
+				return nil, err
+			}
+			left := c.left(opened)
+			opened++
+			return &elsewhere{Local: em.NewLocal(e, b.Train), engine: e, left: left}, nil
+		}
+		if _, err := run.TrainElsewhere(t.Context(), o, run.Elsewhere{Flows: open}); !errors.Is(err, c.want) || opened != c.opened {
+			t.Errorf("%s: %v after %d lives, want %v after %d", name, err, opened, c.want, c.opened)
+		}
+	}
+}
+
 // unreadable gives no parameters once the run was stopped, as workers that died.
 type unreadable struct {
 	elsewhere

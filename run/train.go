@@ -108,6 +108,7 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 		return nil, err
 	}
 	freeHeap() // what building took; the engine needs its own
+	losses, far := 0, em.Progress{}
 	for {
 		res, lost, err := r.train(ctx)
 		if !lost {
@@ -116,12 +117,22 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: the last steps are not saved (%v); resume to continue from the last checkpoint", em.ErrStopped, err)
 		}
+		if r.last.Epoch > far.Epoch || r.last.Epoch == far.Epoch && r.last.Step > far.Step {
+			losses, far = 0, r.last
+		}
+		if losses++; losses > mostLosses {
+			return nil, fmt.Errorf("%w; given up after %d losses without a step farther, look at what computes and at its memory", err, losses)
+		}
 		if l := opts.EM.Logger; l != nil {
 			l.Error("the parameters are lost, continuing from the last checkpoint", "err", err)
 		}
 		r.opts.Resume = true
 	}
 }
+
+// mostLosses is how often in a row the parameters may be lost without a step farther than before, as they are where a step ends what
+// computes it each time.
+const mostLosses = 10
 
 // em returns the training options with the default phases.
 func (o *TrainOptions) em() em.Options {
@@ -149,6 +160,7 @@ type training struct {
 	kept        bool // plan is that of the run's checkpoints
 	load        Load
 	valid, test dataset.Source
+	last        em.Progress // of the newest step of flows that may be lost
 }
 
 func (r *training) path(name string) string { return filepath.Join(r.opts.Dir, name) }
@@ -229,6 +241,14 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 		}
 	}
 	o := r.em()
+	if told := o.OnStep; r.flows != nil {
+		o.OnStep = func(p em.Progress) {
+			r.last = p
+			if told != nil {
+				told(p)
+			}
+		}
+	}
 	o.MetricsFile, o.Checkpoints.Dir = r.path(MetricsFile), r.path(CheckpointDir)
 	o.AllowChanges = r.opts.AllowChanges
 	if o.Fingerprint, err = r.fingerprint(ctx, f); err != nil {
