@@ -241,6 +241,44 @@ func TestFetchSlowly(t *testing.T) {
 	})
 }
 
+// TestFetchMany gets the files of more runs at a time than are uploaded at a time, each of which takes longer than a client waits for a word.
+func TestFetchMany(t *testing.T) {
+	inBubble(t, func(t *testing.T, bus cluster.Bus) {
+		dir, out := t.TempDir(), t.TempDir()
+		const n = 2*maxGiving + 1
+		for i := range n {
+			run := fmt.Sprint("r-", i)
+			if err := os.MkdirAll(filepath.Join(dir, "runs", run), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "runs", run, "model"), []byte(run), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			endRun(t, bus, run, job.StateDone)
+		}
+		stop, err := serveFiles(t.Context(), slowLine{bus, 2 * fetchPatience, 0}, "c-up", dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		ended, begin := make(chan error, n), time.Now()
+		for i := range n {
+			go func() {
+				_, err := fetch(t.Context(), bus, fmt.Sprint("r-", i), filepath.Join(out, fmt.Sprint(i)))
+				ended <- err
+			}()
+		}
+		for range n {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(begin); took < 3*2*fetchPatience {
+			t.Errorf("all have come after %v: more than %d were uploaded at a time", took, maxGiving)
+		}
+	})
+}
+
 // TestFetchTogether has two clients ask for the files of one run at the same time: with one record for the answers to both, each has to
 // find its own there, and to wait while the files are prepared for the other, which may take longer than it waits for a word.
 func TestFetchTogether(t *testing.T) {

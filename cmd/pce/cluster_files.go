@@ -27,8 +27,9 @@ const (
 	filesKept = 10 * time.Minute
 	// filesBeat is the time between two words of a coordinator that is preparing files.
 	filesBeat = 5 * time.Second
-	// maxGiving is of how many runs files are prepared or removed at a time.
-	maxGiving = 8
+	// maxGiving is of how many runs files are uploaded at a time, and maxWaiting of how many they are prepared, those that wait for that
+	// among them.
+	maxGiving, maxWaiting = 8, 256
 )
 
 // filesRequest asks for the files of a run that has ended. It is repeated until it is
@@ -64,6 +65,7 @@ type fileGiver struct {
 	last  map[string]string               // run → request that the record answers
 	busy  map[string]bool                 // runs whose files are being prepared or removed
 	ended chan func()                     // what to do in the loop when that is over
+	turns chan struct{}                   // has room for those who upload
 	bg    sync.WaitGroup
 }
 
@@ -73,7 +75,7 @@ type fileGiver struct {
 // answered.
 func serveFiles(ctx context.Context, bus cluster.Bus, id, dir string, log *slog.Logger) (stop func(), err error) {
 	g := &fileGiver{
-		bus: bus, id: id, dir: dir, log: log, asks: make(chan filesRequest, 16), ended: make(chan func()),
+		bus: bus, id: id, dir: dir, log: log, asks: make(chan filesRequest, 16), ended: make(chan func()), turns: make(chan struct{}, maxGiving),
 		given: map[string]map[string]time.Time{}, last: map[string]string{}, busy: map[string]bool{},
 	}
 	deaf, err := bus.Listen(filesAddress, func(message []byte) {
@@ -134,7 +136,7 @@ func (g *fileGiver) loop(ctx context.Context) {
 				if _, ok := g.given[r.Run][r.Ask]; ok {
 					g.given[r.Run][r.Ask] = time.Now()
 				}
-			case g.busy[r.Run] || len(g.busy) >= maxGiving: // it comes again
+			case g.busy[r.Run] || len(g.busy) >= maxWaiting: // it comes again
 			case g.last[r.Run] != r.Ask && g.given[r.Run][r.Ask].IsZero() && g.asked(ctx, r): // else the answer is there
 				others := slices.Sorted(maps.Keys(g.given[r.Run]))
 				g.beside(ctx, r.Run, func() (then func()) {
@@ -258,8 +260,14 @@ func (g *fileGiver) answer(ctx context.Context, r filesRequest, others []string)
 }
 
 // upload gives the broker what the directory of a run holds: its results, and not
-// its checkpoints, which are of use to its coordinator alone.
+// its checkpoints, which are of use to its coordinator alone. It waits for its turn.
 func (g *fileGiver) upload(ctx context.Context, run string) ([]job.FileRef, error) {
+	select {
+	case g.turns <- struct{}{}:
+		defer func() { <-g.turns }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	record, _, err := job.GetRun(ctx, g.bus, run)
 	if err != nil {
 		return nil, err
