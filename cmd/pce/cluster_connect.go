@@ -147,24 +147,45 @@ func removeURLFile(name string) error {
 	return os.Remove(name)
 }
 
+// text is what the file says, with full paths.
+func (u urlFile) text() (string, error) {
+	text := u.url + "\n"
+	for _, p := range []string{u.credentials, u.ca} {
+		full := p
+		if p != "" {
+			var err error
+			if full, err = filepath.Abs(p); err != nil {
+				return "", err
+			}
+		}
+		text += full + "\n"
+	}
+	if u.ca == "" {
+		text = strings.TrimSuffix(text, "\n") // and no line
+	}
+	return text, nil
+}
+
 // write replaces the file at once, so that who waits for it reads all of it.
 func (u urlFile) write(name string) error {
-	for _, p := range []*string{&u.credentials, &u.ca} {
-		if *p == "" {
-			continue
-		}
-		full, err := filepath.Abs(*p)
-		if err != nil {
-			return err
-		}
-		*p = full
+	text, err := u.text()
+	if err != nil {
+		return err
 	}
 	return atomicfile.Write(name, 0o644, func(w io.Writer) error {
-		text := u.url + "\n" + u.credentials + "\n"
-		if u.ca != "" {
-			text += u.ca + "\n"
-		}
 		_, err := io.WriteString(w, text)
 		return err
 	})
+}
+
+// remove removes the file if it still says this: another cluster may have written it since.
+func (u urlFile) remove(name string) {
+	text, err := u.text()
+	info, gone := os.Stat(name)
+	if err != nil || gone != nil || !info.Mode().IsRegular() || info.Size() != int64(len(text)) {
+		return
+	}
+	if have, err := os.ReadFile(name); err == nil && string(have) == text {
+		_ = os.Remove(name) // as at a crash, the next cluster removes it
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -98,6 +99,38 @@ func TestURLFileSpares(t *testing.T) {
 	}
 	if err := removeURLFile("none"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestURLFileOfAnother has a cluster end whose file another one has written since: it stays.
+func TestURLFileOfAnother(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, another := range []string{"", "tls://a:1\n/keys/client.nk\n"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ended := make(chan int, 1)
+		go func() {
+			ended <- Run(ctx, []string{"cluster", "up", "--dir", "cluster", "--workers", "0", "--url-file", "url"}, nil, strings.NewReader(""), io.Discard, io.Discard)
+		}()
+		for {
+			if _, err := os.Stat("url"); err == nil {
+				break
+			}
+			select {
+			case code := <-ended:
+				t.Fatalf("exit %d before it is ready", code)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if another != "" {
+			if err := os.WriteFile("url", []byte(another), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		<-ended
+		if have, err := os.ReadFile("url"); string(have) != another || (err == nil) != (another != "") {
+			t.Errorf("the file says %q, %v; want %q", have, err, another)
+		}
 	}
 }
 

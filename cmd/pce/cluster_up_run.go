@@ -114,7 +114,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		if err := to.client.write(f.urlFile); err != nil {
 			return err
 		}
-		defer os.Remove(f.urlFile)
+		defer to.client.remove(f.urlFile)
 	}
 	if _, err := fmt.Fprintf(a.stdout, "cluster ready at %s, %s here\n", to.coordinator.URLs, several(len(to.workers), "worker")); err != nil {
 		return err
