@@ -24,6 +24,16 @@ func NewCompletions(w io.Writer, path string, s *Schema, rows int) (Completions,
 	return filledWriter{dst}, err
 }
 
+// CheckCompletions gives the error with which NewCompletions would refuse a picture of that many rows of s, which is too large, so that
+// they need not be completed first.
+func CheckCompletions(path string, s *Schema, rows int) error {
+	if !strings.EqualFold(filepath.Ext(path), ".png") || rows < 1 {
+		return nil
+	}
+	p := picture{schema: s, across: []int{2}, down: rows}
+	return p.lay()
+}
+
 // filledWriter writes completed rows alone.
 type filledWriter struct{ Writer }
 

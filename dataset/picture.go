@@ -52,35 +52,43 @@ type drawing struct {
 // newPicture makes an empty picture of rows of s: a grid down cells high, and
 // across cells wide in each panel. The last of several panels is marked by a light ground.
 func newPicture(s *Schema, down int, across ...int) (*picture, error) {
-	return layPicture(&picture{schema: s, across: across, down: down, shown: len(across) > 1})
+	return makePicture(&picture{schema: s, across: across, down: down, shown: len(across) > 1})
 }
 
-// layPicture completes a picture of which is known what is in it, and where.
-func layPicture(p *picture) (*picture, error) {
-	s, down, across := p.schema, p.down, p.across
+// makePicture completes a picture of which is known what is in it, and where.
+func makePicture(p *picture) (*picture, error) {
+	if err := p.lay(); err != nil {
+		return nil, err
+	}
+	right := p.left(p.columns-1) + p.cell(1)
+	bottom := p.top(p.down-1) + p.cell(0)
+	p.RGBA = image.NewRGBA(image.Rect(0, 0, right+p.edge(), bottom+p.edge()))
+	draw.Draw(p.RGBA, p.Bounds(), image.NewUniform(pictureGround), image.Point{}, draw.Src)
+	if n := len(p.across); n > 1 {
+		from := p.left(p.columns-p.across[n-1]) - panelGap
+		draw.Draw(p.RGBA, image.Rect(from, 0, right+p.edge(), bottom+p.edge()), image.NewUniform(markedGround), image.Point{}, draw.Src)
+	}
+	return p, nil
+}
+
+// lay finds where everything in a picture is, which takes no memory for pixels.
+func (p *picture) lay() error {
+	s := p.schema
 	if s.Image == [3]int{} || s.Image[2] != 1 && s.Image[2] != 3 {
 		what := "not images"
 		if s.Image != [3]int{} {
 			what = fmt.Sprintf("images of %d channels, and 1 or 3 can be drawn", s.Image[2])
 		}
-		return nil, badSetting("the rows are %s; write .csv or .npy", what)
+		return badSetting("the rows are %s; write .csv or .npy", what)
 	}
 	p.white = whites(s)
-	for _, n := range across {
+	for _, n := range p.across {
 		p.columns += n
 	}
 	if p.dot = p.largestDot(); p.dot == 0 {
-		return nil, badSetting("%d x %d images make a picture that is too large; write fewer, or .npy", down, p.columns)
+		return badSetting("%d x %d images make a picture that is too large; write fewer, or .npy", p.down, p.columns)
 	}
-	right := p.left(p.columns-1) + p.cell(1)
-	bottom := p.top(down-1) + p.cell(0)
-	p.RGBA = image.NewRGBA(image.Rect(0, 0, right+p.edge(), bottom+p.edge()))
-	draw.Draw(p.RGBA, p.Bounds(), image.NewUniform(pictureGround), image.Point{}, draw.Src)
-	if n := len(across); n > 1 {
-		from := p.left(p.columns-across[n-1]) - panelGap
-		draw.Draw(p.RGBA, image.Rect(from, 0, right+p.edge(), bottom+p.edge()), image.NewUniform(markedGround), image.Point{}, draw.Src)
-	}
-	return p, nil
+	return nil
 }
 
 // largestDot returns how large dots may be so that the picture does not get too large; 0:

@@ -25,7 +25,7 @@ func newGrid(w io.Writer, s *Schema, rows int, shown bool) (Writer, error) {
 		return nil, badSetting("a picture of %d images; write at least one", rows)
 	}
 	across := squareColumns(s, rows)
-	p, err := layPicture(&picture{schema: s, across: []int{across}, down: (rows-1)/across + 1, shown: shown})
+	p, err := makePicture(&picture{schema: s, across: []int{across}, down: (rows-1)/across + 1, shown: shown})
 	if err != nil {
 		return nil, err
 	}

@@ -51,17 +51,18 @@ func (k mpeKind) Questions(ctx context.Context, q *Job, s *dataset.Schema, most 
 		return nil, err
 	}
 	rows := min(blocks.Rows(s, most), max(1, most/(s.BlockRowBytes()+boundBytes))) // an answer has to fit a message, too
-	return &numbered{rowBlocks: rowBlocks{in: in, schema: s, rows: rows, most: most}}, nil
+	return &numbered{rowBlocks: rowBlocks{in: in, schema: s, rows: rows, most: most}, result: k.Result(q)}, nil
 }
 
 func (mpeKind) Answers(l *job.Lead, q *Job, b *run.Blueprint) job.Answers {
 	return &mpeAnswers{schema: b.Schema, query: q, lead: l, model: b}
 }
 
-// numbered are blocks after the number of their first row, on which draws depend.
+// numbered are blocks after the number of their first row, on which draws depend. Of more rows than the result takes none is completed.
 type numbered struct {
 	rowBlocks
-	at int64
+	at     int64
+	result string // its name
 }
 
 func (q *numbered) Skip(ctx context.Context, rows int64) error {
@@ -76,7 +77,7 @@ func (q *numbered) Next(ctx context.Context) ([]byte, int, error) {
 	}
 	request := append(binary.LittleEndian.AppendUint64(nil, uint64(q.at)), block...)
 	q.at += int64(rows)
-	return request, rows, nil
+	return request, rows, dataset.CheckCompletions(q.result, q.schema, int(q.at))
 }
 
 // boundBytes are those of a row's log-likelihood and its bound, in an answer and as it is kept.

@@ -218,6 +218,37 @@ func TestNumberedRows(t *testing.T) {
 	}
 }
 
+// TestLargePicture asks for completions of more rows than a picture takes: that is an error when the first row too many is read, before it is
+// completed. Other files take any number.
+func TestLargePicture(t *testing.T) {
+	schema := &dataset.Schema{Columns: make([]dataset.Column, 4), Image: [3]int{2, 2, 1}}
+	for i := range schema.Columns {
+		schema.Columns[i] = dataset.Column{Kind: dataset.Discrete, Categories: 2}
+	}
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte("0,1,0,1\n1,?,1,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string]error{"png": dataset.ErrSetting, "csv": nil} {
+		q, err := mpeKind{}.Questions(t.Context(), &Job{Format: format, Data: []string{path}}, schema, 1<<19)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.(*numbered).at = 1 << 28 // rows before
+		if _, _, err := q.Next(t.Context()); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", format, err, want)
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if q, err := (mpeKind{}).Questions(t.Context(), &Job{Format: "png", Data: []string{path}}, schema, 1<<19); err != nil {
+		t.Error(err)
+	} else if _, rows, err := q.Next(t.Context()); rows != 2 || err != nil {
+		t.Errorf("a picture of two rows: %d rows, %v", rows, err)
+	}
+}
+
 // TestWriteNothing makes results of no rows, and fails where what was kept is cut.
 func TestWriteNothing(t *testing.T) {
 	schema := &dataset.Schema{Columns: []dataset.Column{{Name: "a", Kind: dataset.Discrete, Categories: 3}}}
