@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/pce-engine/pce/cluster"
@@ -193,6 +194,16 @@ func (b *Bus) Client() string { return ClientName(b.opts.Credentials) }
 
 // Lease is how long records of members and the lead live.
 func (b *Bus) Lease() time.Duration { return b.lease }
+
+// LeaseNow asks the broker how long records of members and the lead live: it may have been started with another lease than that with
+// which this bus was connected.
+func (b *Bus) LeaseNow(ctx context.Context) (time.Duration, error) {
+	var info jetstream.StreamInfo
+	if _, err := b.ask(ctx, "STREAM.INFO."+membersStream, nil, &info); err != nil {
+		return 0, fmt.Errorf("stream %s: %w", membersStream, err)
+	}
+	return info.Config.MaxAge, nil
+}
 
 // MaxPayload is the most bytes of a message.
 func (b *Bus) MaxPayload() int { return int(b.nc.MaxPayload()) }

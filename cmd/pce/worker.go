@@ -22,6 +22,7 @@ import (
 	"github.com/pce-engine/pce/cluster/peer"
 	"github.com/pce-engine/pce/em"
 	"github.com/pce-engine/pce/internal/atomicfile"
+	"github.com/pce-engine/pce/internal/periodic"
 	"github.com/pce-engine/pce/run"
 )
 
@@ -141,6 +142,9 @@ func (f *workerFlags) complete(o natsbus.Options) error {
 	return checkRoots(f.roots)
 }
 
+// leaseInterval is how often a worker looks which lease the broker has.
+var leaseInterval = 5 * time.Second
+
 // checkRoots makes the roots absolute, as they are told to others.
 func checkRoots(roots []string) error {
 	for i, r := range roots {
@@ -209,17 +213,6 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 		return err
 	}
 	defer bus.Close()
-	direct, err := peer.Listen(peer.Options{ID: f.id, Address: f.peerAddr, Advertise: f.advertise, Local: f.dir, Logger: log})
-	if err != nil {
-		return err
-	}
-	defer direct.Close()
-	relayed, err := natsbus.NewPeers(bus.Conn(), f.id, log)
-	if err != nil {
-		return err
-	}
-	defer relayed.Close()
-	metered := []*meteredPeers{{Peers: direct}, {Peers: relayed}}
 	compute := runOptions(f.run.device, f.run.threads)
 	files, err := job.NewFiles(f.dir, f.roots)
 	if err != nil {
@@ -236,23 +229,59 @@ func (a *app) work(ctx context.Context, f *workerFlags) (err error) {
 	// What the broker has, also where another one was asked for that this key may not set: the records of a worker that speaks less
 	// often than that vanish while it lives.
 	f.lease = bus.Lease()
+	for {
+		shorter, err := f.join(ctx, bus, loader, member, log)
+		if err != nil {
+			return err
+		}
+		if shorter == 0 {
+			return fmt.Errorf("%w: left the cluster; its shards were finished or handed back", em.ErrStopped)
+		}
+		f.lease = shorter
+	}
+}
+
+// join works until ctx ends, or the broker has a shorter lease than the worker lives by: that is returned, and the worker is to join anew.
+func (f *workerFlags) join(ctx context.Context, bus *natsbus.Bus, loader *job.Loader, member cluster.Member, log *slog.Logger) (shorter time.Duration, err error) {
+	direct, err := peer.Listen(peer.Options{ID: f.id, Address: f.peerAddr, Advertise: f.advertise, Local: f.dir, Logger: log})
+	if err != nil {
+		return 0, err
+	}
+	defer direct.Close()
+	relayed, err := natsbus.NewPeers(bus.Conn(), f.id, log)
+	if err != nil {
+		return 0, err
+	}
+	defer relayed.Close()
+	metered := []*meteredPeers{{Peers: direct}, {Peers: relayed}}
 	w, err := cluster.NewWorker(cluster.WorkerOptions{
 		ID: f.id, Bus: bus, Peers: []cluster.Peers{metered[0], metered[1]}, Loader: loader, Member: member, Dir: f.dir, Lease: f.lease, Log: log,
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if f.healthAddr != "" {
 		at, stop, err := (&healthServer{state: w.Health, peers: metered}).start(ctx, f.healthAddr, log)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer stop()
 		log.Info("health endpoint", "addr", at)
 	}
 	log.Info("worker started", "lease", f.lease, "device", member.Device, "peers", direct.Endpoint().Address)
-	if err := w.Run(ctx); err != nil {
-		return err
+	live, leave := context.WithCancel(ctx)
+	defer leave()
+	stop := periodic.Start(live, leaseInterval, func(call context.Context) {
+		if now, err := bus.LeaseNow(call); err == nil && now > 0 && now < f.lease {
+			log.Warn("the broker has a shorter lease now; joining the cluster anew", "lease", now, "before", f.lease)
+			shorter = now
+			leave()
+		}
+	})
+	err = w.Run(live)
+	stop()
+	if ctx.Err() != nil {
+		shorter = 0
 	}
-	return fmt.Errorf("%w: left the cluster; its shards were finished or handed back", em.ErrStopped)
+	return shorter, err
 }

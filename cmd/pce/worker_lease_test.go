@@ -49,6 +49,43 @@ func TestLeaseDenied(t *testing.T) {
 	}
 }
 
+// TestLeaseShortened gives the broker of a worker a shorter lease, as a cluster does that is restarted with another --lease: the worker
+// joins anew and lives by it, or it would be taken for silent.
+func TestLeaseShortened(t *testing.T) {
+	defer func(before time.Duration) { leaseInterval = before }(leaseInterval)
+	leaseInterval = 10 * time.Millisecond
+	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	log, err := os.Create(filepath.Join(dir, "log")) // a connection may still write when the command has ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	shorten := func() {
+		bus, err := natsbus.Connect(ctx, natsbus.Options{URLs: broker.URL(), Lease: 2 * time.Second})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		bus.Close()
+	}
+	args := []string{"worker", "--cluster", broker.URL(), "--id", "w0", "--dir", filepath.Join(dir, "w"), "--device", "cpu", "--threads", "1"}
+	code := Run(ctx, args, nil, strings.NewReader(""), io.Discard, io.MultiWriter(log, onLine{"lease=10s", shorten}, onLine{`msg="worker started" worker=w0 lease=2s`, cancel}))
+	if text := string(readFile(t, log.Name())); code != exitCheckpointed || !strings.Contains(text, `msg="worker started" worker=w0 lease=2s `) {
+		t.Errorf("it ends with %d, and says %s", code, text)
+	}
+}
+
 // TestLeaseLeftOut starts a worker and a coordinator without --lease on a broker for which another has set one: it stays as it is.
 func TestLeaseLeftOut(t *testing.T) {
 	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: t.TempDir()})
