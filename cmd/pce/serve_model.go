@@ -89,7 +89,7 @@ func (l *modelLoader) Open(ctx context.Context, path string) (serve.Model, error
 	c := &servedCircuit{Model: m, leaves: numberLeaves(m), domains: circuit.RootDomains(m.Graph()), work: workOf(m.Graph())}
 	info, err := m.Info()
 	if err == nil {
-		c.bytes, c.queries = info.Memory.Total*int64(l.run.Engines), servedQueries(m.Schema(), c.domains, c.work, m.MPEExact(), l.run.Soft)
+		c.bytes, c.queries = info.Memory.Beside(l.run.Engines), servedQueries(m.Schema(), c.domains, c.work, m.MPEExact(), l.run.Soft)
 		c.device, err = deviceName(ctx, m)
 	}
 	if err != nil {

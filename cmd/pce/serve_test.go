@@ -210,6 +210,14 @@ func TestServedMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		plans[i] = bytes
+		m, err := l.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Bytes() != bytes {
+			t.Errorf("an open model of %d engines counts with %d bytes, its plan is %d", i+1, m.Bytes(), bytes)
+		}
+		m.Close()
 	}
 	if plans[0] < 1<<14 || plans[0] > 1<<20 || plans[1] != 2*plans[0] {
 		t.Errorf("one engine of a circuit of one leaf takes %d bytes, two take %d", plans[0], plans[1])
