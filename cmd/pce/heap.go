@@ -31,15 +31,11 @@ func headroom(percent int) (restore func()) {
 	return func() { debug.SetGCPercent(defaultGC) }
 }
 
-// leastBound is the least bound on the heap: where less memory is available, commands that need little would spend their time on
-// collections.
-const leastBound = 256 << 20
-
-// boundHeap has garbage collected more often before the process takes more memory than the machine has available, for which plans of
-// memory are accepted: the heap may grow to twice what is in use otherwise, as while queries are answered. A bound that the user of the
-// process has set, GOMEMLIMIT, stays.
-func boundHeap(total, available uint64) {
+// boundHeap has garbage collected more often as the process comes near to all memory that the machine, or its container, has: the heap may
+// grow to twice what is in use otherwise, as while queries are answered. What others take is left out, as they may give it back while a
+// server, or a run of hours, would spend half of its time on collections. A bound that the user of the process has set, GOMEMLIMIT, stays.
+func boundHeap(total, _ uint64) {
 	if total > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(max(leastBound, memoryBound(total, available)))
+		debug.SetMemoryLimit(int64(total - total/16)) // a part is the program's own, and the system's
 	}
 }
