@@ -116,6 +116,50 @@ func TestAnemoneImpossible(t *testing.T) {
 	}
 }
 
+// TestAnemoneOfEarlierVersions resumes a run that an earlier version began, whose averaged statistics are in other units, and wants
+// averages to begin anew, as with other rows.
+func TestAnemoneOfEarlierVersions(t *testing.T) {
+	g := &circuit.Graph{NumVars: 1, Root: 1, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Leaf: circuit.Gaussian{}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{0}},
+	}}
+	rng := rand.New(rand.NewPCG(5, 5))
+	var rows [][]float64
+	for range 200 {
+		rows = append(rows, []float64{0.1 * rng.NormFloat64()})
+	}
+	j := &job{model: newModel(t, g, rows)}
+	phase := em.Phase{Rule: em.Anemone, BatchRows: 50, Momentum: 0.9, Pseudocount: 1e-6, StepSize: em.Schedule{{em.Constant, 1, 0.4, 0.4}}}
+	resumed := func(earlier bool, rowsNow string) []float32 {
+		dir := t.TempDir()
+		of := func(epochs int, rows string) func(o *em.Options) {
+			return func(o *em.Options) {
+				p := phase
+				p.Epochs = epochs
+				o.Phases, o.AllowChanges, o.Fingerprint = []em.Phase{p}, true, []em.Fact{{Name: em.TrainRowsFact, Value: rows}}
+			}
+		}
+		j.opts.Phases = []em.Phase{phase}
+		tr, flows := j.trainer(t, dir, j.model.table, of(2, "some"))
+		if earlier {
+			tr.OfEarlierVersion()
+		}
+		if _, err := tr.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		flows.Close()
+		_, params, err := j.try(t, t.Context(), dir, j.model.table, of(3, rowsNow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return params
+	}
+	kept, anew := resumed(false, "some"), resumed(false, "others")
+	if got := resumed(true, "some"); !sameBits(got, anew) || sameBits(got, kept) {
+		t.Errorf("parameters %v after a run of an earlier version, with other rows %v, with averages that are kept %v", got, anew, kept)
+	}
+}
+
 // TestAnemoneShardsInAnyOrder adds the shards of the windows in other orders, on
 // other numbers of threads, and wants the same bits after some updates.
 func TestAnemoneShardsInAnyOrder(t *testing.T) {

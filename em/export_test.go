@@ -21,6 +21,9 @@ func (t *Trainer) HoldCheckpoints(hold func(path string) error) {
 	}
 }
 
+// OfEarlierVersion makes checkpoints say of averages what those of earlier versions do.
+func (t *Trainer) OfEarlierVersion() { t.state.Scaled = false }
+
 // FailReads makes reads of checkpoints that come to byte at fail.
 func (t *Trainer) FailReads(at int64, err error) {
 	t.dir.read = func(r io.ReaderAt) io.ReaderAt { return failing{r, at, err} }

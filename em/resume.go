@@ -132,12 +132,19 @@ func (t *Trainer) restore(ctx context.Context, c *checkpoint, changes []Change) 
 	if !t.opts.averages() {
 		st.Averages = 0
 	}
-	// Averaged statistics of leaves without codes are in units of the largest number of the rows.
-	others := slices.ContainsFunc(changes, func(c Change) bool { return c.Name == TrainRowsFact })
-	if st.Averages > 0 && others && len(t.flows.Program().Functions()) > 0 {
-		st.Averages = 0
-		t.log.Info("the averaged counts begin anew: they are of other training rows", "epoch", st.At.Epoch+1)
+	// Averaged statistics of leaves without codes are in units of the largest number of the rows, those of earlier versions in others.
+	why := ""
+	switch {
+	case slices.ContainsFunc(changes, func(c Change) bool { return c.Name == TrainRowsFact }):
+		why = "they are of other training rows"
+	case !st.Scaled:
+		why = "an earlier version of pce kept them in other units"
 	}
+	if st.Averages > 0 && why != "" && len(t.flows.Program().Functions()) > 0 {
+		st.Averages = 0
+		t.log.Info("the averaged counts begin anew: "+why, "epoch", st.At.Epoch+1)
+	}
+	st.Scaled = true
 	if st.Averages > 0 {
 		if err := c.copyTo(ctx, averagesTensor, t.flows.Program().AverageLen(), t.flows.WriteAverages); err != nil {
 			return err

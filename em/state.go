@@ -31,6 +31,9 @@ type state struct {
 
 	// Weight of the averages of Anemone, as tensor.Anemone has it; 0: none are kept.
 	Averages exact `json:"averages"`
+	// Scaled says that averaged statistics of leaves without codes are in units of the largest one of the rows, however small that is. Earlier
+	// versions had units of 1 at least, and do not say it.
+	Scaled bool `json:"scaled,omitempty"`
 
 	// Of the epoch so far.
 	LLSum      exact `json:"ll_sum"`
@@ -67,7 +70,7 @@ type state struct {
 }
 
 func newState() state {
-	return state{TrainLL: exact(math.NaN()), ValidLL: exact(math.NaN())}
+	return state{Scaled: true, TrainLL: exact(math.NaN()), ValidLL: exact(math.NaN())}
 }
 
 // mostEpochs bounds the epochs of a run, far beyond those for which there is time.
