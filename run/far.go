@@ -29,14 +29,21 @@ func (b *Blueprint) farLimits(sums []dataset.Summary) []engine.Range {
 			near[v] = engine.Range{Min: s.Median - dataset.FarValue*s.Spread, Max: s.Median + dataset.FarValue*s.Spread}
 		}
 	}
+	read := make([]bool, len(near))
 	for i := range b.Graph.Nodes {
 		n := &b.Graph.Nodes[i]
 		if n.Kind != circuit.Input {
 			continue
 		}
+		read[n.Var] = true
 		_, normal := n.Leaf.(circuit.Gaussian)
 		if !leavesOutFar(n.Leaf) || schema.Columns[n.Var].Scale == 0 && !normal {
 			near[n.Var] = engine.Range{}
+		}
+	}
+	for v := range near {
+		if !read[v] { // nor is there anything to tell of
+			near[v] = engine.Range{}
 		}
 	}
 	return near

@@ -141,3 +141,11 @@ func TestFarOfModels(t *testing.T) {
 		}
 	}
 }
+
+// TestFarUnread trains a circuit on rows with a far number in a column that it does not read, and wants no warning about it.
+func TestFarUnread(t *testing.T) {
+	rows := twoKinds(t, 1, 300, 1, "2,1e9")
+	if _, log := fitLogged(t, "circuit 2\na = input[2] x0 gaussian 2 0.5 / 8 0.5\ns = sum a : 0.6 0.4\n", rows, rows, 2); strings.Contains(log, "takes those as missing") {
+		t.Error(log)
+	}
+}
