@@ -41,3 +41,22 @@ func TestMeasures(t *testing.T) {
 		}
 	}
 }
+
+// TestBitsOfCounts trains on images of counts and wants their progress to be in bits per dimension, as the result is.
+func TestBitsOfCounts(t *testing.T) {
+	o := small(t, "hclt")
+	o.Samples, o.Structure.Leaves = 0, map[string]run.Leaf{"*": {Type: "poisson"}}
+	var stage run.Stage
+	o.OnStage = func(s run.Stage) {
+		if s.Name == run.StageTrain {
+			stage = s
+		}
+	}
+	r, err := run.Train(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.TestBPD == nil || !stage.Bits || run.BitsPerDimension(r.TestLL, stage.Variables) != float64(*r.TestBPD) {
+		t.Errorf("progress over %d variables in bits: %t; the result has %v nats, and bits per dimension: %t", stage.Variables, stage.Bits, r.TestLL, r.TestBPD != nil)
+	}
+}

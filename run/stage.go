@@ -29,7 +29,7 @@ type Stage struct {
 	Took time.Duration // Done: since it began
 
 	Split           string // StageRead: train, valid or test
-	Rows, Variables int    // StageRead, Done; StageTrain: of the training rows
+	Rows, Variables int    // StageRead, Done; StageTrain: of the training rows, and of these variables those that the model reads
 
 	Structure, Tree          string // StageStructure: hclt, ...; how an HCLT gets its tree
 	Nodes, Edges, Parameters int64  // StageStructure, Done
@@ -37,7 +37,7 @@ type Stage struct {
 	Layers                   int    // StageCompile, Done
 
 	Device, Precision string // StageTrain
-	Bits              bool   // StageTrain: rows are discrete images or text, so bits per dimension compare
+	Bits              bool   // StageTrain: rows are images or text and have probabilities, so bits per dimension compare
 	Resumed           int    // StageTrain: epochs that are done already
 	ResumedSteps      int64  // StageTrain: steps that are
 	Epochs            int    // StageTrain: of the whole run, unless patience or steps end it

@@ -302,9 +302,10 @@ func (r *training) train(ctx context.Context) (_ *Result, lost bool, err error) 
 // stage describes the training that begins.
 func (r *training) stage(t *em.Trainer, f Flows) Stage {
 	o := r.em()
+	dimensions, masses := r.plan.Schema.Dimensions()
 	s := Stage{
-		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: len(r.plan.Schema.Columns),
-		Bits:   r.opts.Discriminative == 0 && r.plan.Schema.Discrete() && (r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != ""),
+		Name: StageTrain, Rows: r.plan.Train.Rows(), Variables: dimensions,
+		Bits:   r.opts.Discriminative == 0 && masses && (r.plan.Schema.Image != [3]int{} || r.plan.Schema.Unit != ""),
 		Device: f.Device(), Precision: f.PrecisionUsed(), ValidLL: t.BestValid(),
 	}
 	for _, p := range o.Phases {
