@@ -80,6 +80,19 @@ type described struct {
 
 func (d described) Schema() *dataset.Schema { return d.schema }
 
+// describe returns src under a schema that its rows have been accepted by. A column of codes stays one, as codes may stand where that has
+// values.
+func describe(src dataset.Source, schema *dataset.Schema) dataset.Source {
+	out := *schema
+	out.Columns = slices.Clone(schema.Columns)
+	for i, c := range src.Schema().Columns {
+		if to := &out.Columns[i]; c.Kind == dataset.Discrete && to.Kind == dataset.Continuous {
+			to.Kind, to.Categories = c.Kind, c.Categories
+		}
+	}
+	return described{src, &out}
+}
+
 // accepts is Schema.Accepts, but codes may stand where values are wanted.
 func accepts(want, have *dataset.Schema) error {
 	as := *have

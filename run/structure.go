@@ -196,9 +196,9 @@ func (s *Structure) learn(ctx context.Context, src dataset.Source, schema *datas
 		if err != nil {
 			return nil, err
 		}
-		o.Valid = described{nearby(valid, leaves), schema} // one far cell would decide
+		o.Valid = describe(nearby(valid, leaves), schema) // one far cell would decide
 	}
-	return learnspn.Learn(ctx, described{src, schema}, o)
+	return learnspn.Learn(ctx, describe(src, schema), o)
 }
 
 func (s *Structure) tree(ctx context.Context, src dataset.Source) (structures.Tree, error) {

@@ -209,20 +209,22 @@ func TestLearnedBins(t *testing.T) {
 			return run.Table(src)
 		}
 	}
-	var built [2]*run.Blueprint
-	for i, own := range []bool{false, true} {
-		s := run.DefaultStructure()
-		s.Kind, s.LearnSPN.Search, s.LearnSPN.MinRows, s.Valid = "learnspn", true, 200, open[1](own)
-		s.Leaf = run.Leaf{Type: "histogram", Bins: 8}
-		b, err := run.Build(t.Context(), s, open[0](own), compile.Options{})
-		if err != nil {
-			t.Fatal(err)
+	for _, leaf := range []run.Leaf{{Type: "histogram", Bins: 8}, {Type: "gaussian"}} { // under the second, codes of a program are numbers
+		var built [2]*run.Blueprint
+		for i, own := range []bool{false, true} {
+			s := run.DefaultStructure()
+			s.Kind, s.LearnSPN.Search, s.LearnSPN.MinRows, s.Valid = "learnspn", true, 200, open[1](own)
+			s.Leaf = leaf
+			b, err := run.Build(t.Context(), s, open[0](own), compile.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			built[i] = b
 		}
-		defer b.Close()
-		built[i] = b
-	}
-	if !reflect.DeepEqual(built[0].Graph, built[1].Graph) {
-		t.Errorf("%d nodes are learned from a file, and %d from a program's rows", len(built[0].Graph.Nodes), len(built[1].Graph.Nodes))
+		if !reflect.DeepEqual(built[0].Graph, built[1].Graph) {
+			t.Errorf("%s: %d nodes are learned from a file, and %d from a program's rows", leaf.Type, len(built[0].Graph.Nodes), len(built[1].Graph.Nodes))
+		}
 	}
 }
 
