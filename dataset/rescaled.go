@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Rescaled returns src with the numbers of its continuous columns stored as those
@@ -45,10 +46,10 @@ func Rescaled(src Source, like *Schema) Source {
 }
 
 // recoded returns the codes in another column of the categories of a column, nil where codes stay as they are: these are the same, or the
-// other column lacks a label. It may lack a number that no row has.
+// other column has labels and lacks one. It may lack a number that no row has.
 func recoded(from, to *Column) []int {
 	codes, all := from.CodesIn(to)
-	if !all && from.Labels != nil {
+	if !all && from.Labels != nil && to.Labels != nil {
 		return nil
 	}
 	return codes
@@ -78,7 +79,11 @@ func (r *rescaled) Gather(ctx context.Context, b *Batch, rows []int) error {
 					return fmt.Errorf("%w: %s has code %d of %d categories", ErrFormat, r.schema.ColumnName(i), code, len(codes))
 				}
 				if code != Missing && codes[code] == Missing {
-					return fmt.Errorf("%w: %s has the number %d, which is not one of its categories", ErrFormat, r.schema.ColumnName(i), code)
+					number := strconv.Itoa(code)
+					if from.Labels != nil {
+						number = from.Labels[code]
+					}
+					return fmt.Errorf("%w: %s has the number %s, which is not one of its categories", ErrFormat, r.schema.ColumnName(i), number)
 				}
 				if code != Missing {
 					to.Set(n, codes[code])

@@ -207,6 +207,26 @@ func TestRescaledCodes(t *testing.T) {
 	}
 }
 
+// TestRescaledNumbers takes labels that are numbers for these where a column has no labels. One that is none of its categories is refused in
+// the row that has it, and leaves the others what they are.
+func TestRescaledNumbers(t *testing.T) {
+	src, err := Open(context.Background(), save(t, "a.csv", []byte("n\n1\n2\n9\n")), Options{Types: map[string]Type{"n": {Labels: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Rescaled(src, &Schema{Columns: []Column{{Name: "n", Categories: 9}}})
+	b := new(Batch)
+	if err := got.Gather(context.Background(), b, []int{1, 0}); err != nil {
+		t.Fatal(err)
+	}
+	if c := &b.Columns[0].Codes; c.At(0) != 2 || c.At(1) != 1 {
+		t.Errorf("the numbers 2 and 1 have the codes %d and %d", c.At(0), c.At(1))
+	}
+	if err := got.Gather(context.Background(), b, []int{0, 2}); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `"n" has the number 9, which is not one of its categories`) {
+		t.Errorf("the number 9 of the categories 0 to 8: %v", err)
+	}
+}
+
 // TestPicks wants the quartiles of a sample to be near those of all numbers, also
 // where these come in order or in turns, and over two files.
 func TestPicks(t *testing.T) {
