@@ -442,3 +442,22 @@ func FuzzCSV(f *testing.F) {
 		}
 	})
 }
+
+// TestCommasOfFiles takes texts that are numbers with commas for categories where another file has other texts in their column, and refuses
+// them where none has, also beside numbers of another file.
+func TestCommasOfFiles(t *testing.T) {
+	commas, mixed := save(t, "commas.csv", []byte("n\n\"1,2\"\n\"3,4\"\n")), save(t, "mixed.csv", []byte("n\n\"1,2\"\n5\n"))
+	texts, numbers := save(t, "texts.csv", []byte("n\nx\n\"1,2\"\n")), save(t, "numbers.csv", []byte("n\n6\n7\n"))
+	for _, tt := range []struct {
+		paths []string
+		fine  bool
+	}{
+		{[]string{commas, texts}, true}, {[]string{texts, commas}, true}, {[]string{texts, mixed}, true},
+		{[]string{commas, mixed}, false}, {[]string{mixed, commas}, false}, {[]string{commas, numbers}, false}, {[]string{numbers, mixed}, false},
+	} {
+		_, err := OpenAll(t.Context(), tt.paths, Options{Header: HeaderYes})
+		if refused := errors.Is(err, ErrFormat) && strings.Contains(err.Error(), "has a comma, as all texts of its column are numbers with commas"); refused == tt.fine || !refused && err != nil {
+			t.Errorf("%q: %v", tt.paths, err)
+		}
+	}
+}

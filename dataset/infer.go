@@ -27,7 +27,6 @@ type guess struct {
 	most       float64
 	labels     map[string]struct{}
 	textAt     string // place and text of the first text
-	commaAt    string // place and text of the first number with commas; see checkCommas
 	otherAt    string // place of the first number that is not a code
 	otherValue float64
 	tally
@@ -81,6 +80,9 @@ func (f *inference) add(row []Value) error {
 			if text == nil {
 				text, g.bare = numberLabel(v), true
 			}
+			if g.set.mixed && v.Kind == String {
+				f.noteCommas(i, text)
+			}
 			if err := f.addLabel(i, text); err != nil {
 				return err
 			}
@@ -97,13 +99,10 @@ func (f *inference) add(row []Value) error {
 			if g.set != nil || g.other {
 				return badData(f.recs.Where(i), "%s is not a number%s; fix the cell or list the text as a missing mark", quote(v.Text), g.because())
 			}
-			at := func() string { return f.recs.Where(i) + ": " + quote(v.Text) }
 			if !g.text {
-				g.text, g.textAt = true, at()
+				g.text, g.textAt = true, f.recs.Where(i)+": "+quote(v.Text)
 			}
-			if g.commaAt == "" && isDecimalComma(v.Text) {
-				g.commaAt = at()
-			}
+			f.noteCommas(i, v.Text)
 			if err := f.addLabel(i, v.Text); err != nil {
 				return err
 			}
@@ -164,24 +163,14 @@ func (f *inference) addLabel(col int, text []byte) error {
 	return nil
 }
 
-// checkCommas reports a column of which all texts are numbers but for their commas, as "1,234" in quotes is: as texts they would be
-// categories, and the numbers beside them, too. Where commas do not cut cells, add has reported the first one.
-func (f *inference) checkCommas() error {
-	for i := range f.columns {
-		g := &f.columns[i]
-		if g.commaAt == "" || g.set != nil {
-			continue
-		}
-		numbers := true
-		for text := range g.labels {
-			numbers = numbers && isDecimalComma([]byte(text))
-		}
-		if numbers {
-			return fmt.Errorf("%w: %s has a comma, as all texts of its column are numbers with commas; write numbers with a decimal point and nothing between thousands, or set the column's type to label",
-				ErrFormat, g.commaAt)
-		}
+// noteCommas notes whether a text of a column is a number but for its commas.
+func (f *inference) noteCommas(col int, text []byte) {
+	switch g := &f.columns[col]; {
+	case !isDecimalComma(text):
+		g.otherTexts = true
+	case g.commaAt == "":
+		g.commaAt = f.recs.Where(col) + ": " + quote(text)
 	}
-	return nil
 }
 
 // looksLikeHeader reports whether a first row of texts, not yet added, is more

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -57,9 +58,6 @@ func inspect(ctx context.Context, file file, opts *Options) (*inspection, error)
 	if err := f.checkTypes(opts); err != nil {
 		return nil, err
 	}
-	if err := f.checkCommas(); err != nil {
-		return nil, err
-	}
 	if cols := f.mixed(); cols != nil {
 		f.warnOfNames(file.path, cols, opts)
 		return inspect(ctx, file, opts.withLabels(recs, cols))
@@ -93,6 +91,11 @@ func inspectAll(ctx context.Context, files []file, opts *Options) (*inspection, 
 		all.schema.Image = opts.Image
 	}
 	all.path = joinNames(files)
+	for i := range all.tallies {
+		if err := all.tallies[i].checkCommas(); err != nil {
+			return nil, err
+		}
+	}
 	if err := all.checkLabels(); err != nil {
 		return nil, err
 	}
@@ -184,6 +187,9 @@ func (all *inspection) merge(in *inspection) error {
 		case all.tallies[i].cells == 0: // its type is a guess
 			a.Labels = []string{}
 		default:
+			if err := cmp.Or(all.tallies[i].checkCommas(), in.tallies[j].checkCommas()); err != nil {
+				return err
+			}
 			return badData(in.path, "%s holds texts in one file and numbers in another; set its type to label", s.ColumnName(i))
 		}
 		all.tallies[i].merge(&in.tallies[j], all.sampled)

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -18,6 +20,9 @@ type tally struct {
 	min, max float64 // of the numbers
 	distinct sample
 	picks    picks
+
+	commaAt    string // place and text of the first text that is a number but for its commas
+	otherTexts bool   // there are other texts
 }
 
 // fewest is how many cells there must be in a column before it is worth a remark that
@@ -70,11 +75,22 @@ func (t *tally) merge(u *tally, most int) {
 	t.picks.merge(&u.picks, most)
 	t.bare = t.bare || u.bare
 	t.fraction, t.repeated = t.fraction || u.fraction, t.repeated || u.repeated
+	t.commaAt, t.otherTexts = cmp.Or(t.commaAt, u.commaAt), t.otherTexts || u.otherTexts
 	for _, h := range u.distinct.slots {
 		if h != 0 && t.distinct.insert(h, most) {
 			t.repeated = true
 		}
 	}
+}
+
+// checkCommas reports a column of which all texts, those of all files, are numbers but for their commas, as "1,234" in quotes is: as
+// texts they would be categories, and the numbers beside them, too. Where commas do not cut cells, inference has reported the first one.
+func (t *tally) checkCommas() error {
+	if t.commaAt == "" || t.otherTexts || t.set {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has a comma, as all texts of its column are numbers with commas; write numbers with a decimal point and nothing between thousands, or set the column's type to label",
+		ErrFormat, t.commaAt)
 }
 
 // allDiffer reports whether the cells, whole numbers or texts, are all different:
