@@ -212,13 +212,13 @@ func (s *Structure) firstCodes(ctx context.Context, src dataset.Source, schema *
 	}
 	least := math.MaxInt
 	for i := range firsts {
-		if joined[i] {
-			firsts[i] = int(sums[i].Min) // 0 of a column without cells
+		if joined[i] && sums[i].Observed > 0 { // of a column without cells all codes may be
+			firsts[i] = int(sums[i].Min)
 			least = min(least, firsts[i])
 		}
 	}
 	for i := range firsts {
-		if s.tied() && joined[i] {
+		if s.tied() && joined[i] && least < math.MaxInt {
 			firsts[i] = least
 		}
 		if 2*firsts[i] <= schema.Columns[i].Categories {

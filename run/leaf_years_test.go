@@ -9,6 +9,25 @@ import (
 	"github.com/pce-engine/pce/run"
 )
 
+// TestHistogramsOfSequences wants steps of a sequence that no row reaches to leave the bins of the others, which they share, where these have
+// their numbers.
+func TestHistogramsOfSequences(t *testing.T) {
+	n := 0
+	path := writeRows(t, "a,b,c", 200, func() []any { n++; return []any{1990 + n*n%30, 1990 + n%30, "?"} })
+	s := run.DefaultStructure()
+	s.Kind, s.Latents, s.Leaf = "hmm", 2, run.Leaf{Type: "histogram", Bins: 5}
+	b, err := run.Build(t.Context(), s, run.Files(path), compile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range b.Graph.Nodes {
+		if l, ok := b.Graph.Nodes[i].Leaf.(circuit.Histogram); ok && !slices.Equal(l.Edges, []int{0, 1990, 1996, 2002, 2008, 2014, 2020}) {
+			t.Errorf("column %d: the edges %v", b.Graph.Nodes[i].Var, l.Edges)
+		}
+	}
+}
+
 // TestHistogramsOfYears wants the bins of a histogram over whole numbers far from 0 to lie among these: from 0 on nearly all would share one.
 func TestHistogramsOfYears(t *testing.T) {
 	n := 0
