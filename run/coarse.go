@@ -34,8 +34,12 @@ func (b *Blueprint) Coarse() string {
 				continue
 			}
 			if step := float64(math.Nextafter32(size, math.MaxFloat32) - size); p[k+1] < coarseSteps*step {
-				return fmt.Sprintf("%s has Gaussian leaves of a deviation of %.3g around %.6g, where float32, in which cells are kept, has numbers %.3g apart, so that answers are about rounded numbers; subtract an offset from the model and from the rows",
-					b.Schema.ColumnName(n.Var), p[k+1], p[k], step)
+				rounded := "answers are about rounded numbers"
+				if step <= 1 { // whole numbers are as they are, of which a column of pce's own may be
+					rounded = "answers about numbers that are not whole are about rounded ones"
+				}
+				return fmt.Sprintf("%s has Gaussian leaves of a deviation of %.3g around %.6g, where float32, in which cells are kept, has numbers %.3g apart, so that %s; subtract an offset from the model and from the rows",
+					b.Schema.ColumnName(n.Var), p[k+1], p[k], step, rounded)
 			}
 		}
 	}
