@@ -198,7 +198,7 @@ func (s *Schema) Accepts(t *Schema) error {
 			return badData("data", "%s is %s, the model's is %s", t.ColumnName(i), b.Kind, a.Kind)
 		case b.Categories > a.Categories:
 			return badData("data", "%s has %d categories, the model's has %d", t.ColumnName(i), b.Categories, a.Categories)
-		case a.Labels != nil && b.Labels != nil && !sameLabels(a.Labels[:len(b.Labels)], b.Labels):
+		case a.Labels != nil && b.Labels != nil && (len(b.Labels) > len(a.Labels) || !sameLabels(a.Labels[:len(b.Labels)], b.Labels)):
 			return badData("data", "%s has other labels than the model's; read the file with the model's schema", t.ColumnName(i))
 		}
 	}

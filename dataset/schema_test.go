@@ -92,6 +92,7 @@ func TestSchemaAccepts(t *testing.T) {
 		{[]Column{{Categories: 4}, {Kind: Continuous}, {Categories: 2}}, "column 1 has 4 categories, the model's has 3"},
 		{[]Column{{Categories: 3}, {Categories: 3}, {Categories: 2}}, "column 2 is discrete, the model's is continuous"},
 		{[]Column{{Categories: 3}, {Kind: Continuous}, {Categories: 2, Labels: []string{"yes", "no"}}}, "column 3 has other labels"},
+		{[]Column{{Categories: 3}, {Kind: Continuous}, {Labels: []string{"no", "yes", "?"}}}, "column 3 has other labels"}, // of a program that forgot their number
 	} {
 		err := model.Accepts(&Schema{Columns: tt.columns})
 		if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want)) {
