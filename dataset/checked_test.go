@@ -32,3 +32,30 @@ func TestInfiniteSource(t *testing.T) {
 		t.Errorf("%v, want an error about row 2", err)
 	}
 }
+
+// ownCodes is a source of a program, of a column of two labels that are numbers.
+type ownCodes []uint16
+
+func (ownCodes) Schema() *Schema {
+	return &Schema{Columns: []Column{{Name: "n", Categories: 2, Labels: []string{"5", "8"}}}}
+}
+func (n ownCodes) Rows() int { return len(n) }
+func (n ownCodes) Gather(_ context.Context, b *Batch, rows []int) error {
+	b.Resize(n.Schema(), len(rows))
+	for i, r := range rows {
+		b.Columns[0].Codes.Narrow[i] = n[r]
+	}
+	return nil
+}
+
+// TestCodesWithoutLabels refuses a code that has no label where numbers that labels spell are summarized.
+func TestCodesWithoutLabels(t *testing.T) {
+	sums, err := SummarizeNumbers(t.Context(), ownCodes{1, math.MaxUint16, 0})
+	if err != nil || sums[0].Mean != 6.5 || sums[0].Observed != 2 {
+		t.Fatalf("%+v, %v", sums, err)
+	}
+	_, err = SummarizeNumbers(t.Context(), ownCodes{1, 0, 2})
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), `"n" has the code 2 in row 2, counted from 0, and 2 categories`) {
+		t.Errorf("%v, want an error about row 2", err)
+	}
+}

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -93,7 +94,11 @@ func SummarizeNumbers(ctx context.Context, src Source) ([]Summary, error) {
 				continue
 			}
 			for row := range b.Rows {
-				if code := b.Columns[i].Codes.At(row); code != Missing {
+				code := b.Columns[i].Codes.At(row)
+				if code >= len(of) { // of a source of a program
+					return nil, fmt.Errorf("%w: %s has the code %d in row %d, counted from 0, and %d categories", ErrFormat, s.ColumnName(i), code, lo+row, len(of))
+				}
+				if code != Missing {
 					out[i].add(of[code])
 				}
 			}
