@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,7 @@ func sortCategories(t *forest.Tree) {
 func randomSchedule(rng *rand.Rand) *schedule.Schedule {
 	s := schedule.New()
 	names := []string{schedule.Batch, schedule.Tree}
+	chains := [][]string{names} // loops that are alone in the one before
 	pick := func() string { return names[rng.IntN(len(names))] }
 	for range rng.IntN(10) {
 		before := len(s.Verbs)
@@ -160,8 +162,15 @@ func randomSchedule(rng *rand.Rand) *schedule.Schedule {
 			s.Tile(pick(), a, b, n+1)
 		case 3:
 			s.Split(pick(), a, b, n)
-		case 4, 5, 6:
+		case 4:
 			s.Reorder(pick(), pick())
+		case 5, 6:
+			if len(chains) > 0 {
+				chain := chains[rng.IntN(len(chains))]
+				chain = slices.Clone(chain[:2+rng.IntN(len(chain)-1)])
+				rng.Shuffle(len(chain), func(i, k int) { chain[i], chain[k] = chain[k], chain[i] })
+				s.Reorder(chain...)
+			}
 		case 7:
 			s.Unroll(pick())
 		case 8:
@@ -198,11 +207,18 @@ func randomSchedule(rng *rand.Rand) *schedule.Schedule {
 			s.Verbs = s.Verbs[:before]
 			continue
 		}
-		names = names[:0]
+		names, chains = nil, nil
 		var visit func(list []*schedule.Loop)
 		visit = func(list []*schedule.Loop) {
 			for _, l := range list {
 				names = append(names, l.Name)
+				chain := []string{l.Name}
+				for in := l; len(in.Body) == 1; in = in.Body[0] {
+					chain = append(chain, in.Body[0].Name)
+				}
+				if len(chain) > 1 {
+					chains = append(chains, chain)
+				}
 				visit(l.Body)
 			}
 		}
@@ -317,6 +333,7 @@ func TestReorderedSplit(t *testing.T) {
 	for _, text := range []string{
 		"split batch b0 b1 2\ntile b1 b2 b3 3\ntile b3 b4 b5 8\nreorder b4 b2\n",
 		"split tree t0 t1 1\ntile t0 t2 t3 2\ntile t3 t4 t5 3\nreorder t4 t2\n",
+		"split batch b0 b1 2\nreorder tree b0\ntile b0 b2 b3 3\ntile b3 b4 b5 8\nreorder tree b4 b2\n",
 	} {
 		s, err := schedule.Parse(text)
 		if err != nil {

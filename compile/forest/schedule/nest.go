@@ -323,13 +323,19 @@ func (a *applier) reorder(names []string) string {
 		}
 		order[i] = chain[k]
 	}
-	// What a split left for the outermost loop is now for the one of its dimension that is around the others: of each of its tiles the
-	// same part would be left out.
-	was := chain[0]
-	now := order[slices.IndexFunc(order, func(l *Loop) bool { return l.Dim == was.Dim })]
-	skip, most := was.Skip, was.Most
-	was.Skip, was.Most = 0, 0
-	now.Skip, now.Most = skip, most
+	// What a split left for the outermost loop of a dimension is now for the one of it that is around the others: of each of its tiles
+	// the same part would be left out.
+	for _, dim := range []string{Batch, Tree} {
+		of := func(l *Loop) bool { return l.Dim == dim }
+		k := slices.IndexFunc(chain, of)
+		if k < 0 {
+			continue
+		}
+		was, now := chain[k], order[slices.IndexFunc(order, of)]
+		skip, most := was.Skip, was.Most
+		was.Skip, was.Most = 0, 0
+		now.Skip, now.Most = skip, most
+	}
 	for i, l := range order[:len(order)-1] {
 		l.Body = []*Loop{order[i+1]}
 	}

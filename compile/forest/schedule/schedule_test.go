@@ -23,6 +23,9 @@ func TestNest(t *testing.T) {
 		{New().Split(Batch, "b0", "b1", 2).Tile("b1", "b2", "b3", 3).Tile("b3", "b4", "b5", 8).Reorder("b4", "b2"),
 			"for b0 in batch at most 2\n  for tree in tree\nfor b4 in batch from 2 by 8\n  for b2 in batch by 3\n    for b5 in batch\n      for b1.tree in tree"},
 		{New().Split(Batch, "b0", "b1", 7).Reorder(Tree, "b0"), "for tree in tree\n  for b0 in batch at most 7\nfor b1 in batch from 7\n  for b1.tree in tree"},
+		{New().Split(Batch, "b0", "b1", 2).Reorder(Tree, "b0").Split(Tree, "t0", "t1", 5).Tile("b0", "b2", "b3", 3).Tile("b3", "b4", "b5", 8).Tile("t0", "t2", "t3", 2).Tile("t3", "t4", "t5", 4).Reorder("t4", "b4", "t2", "b2", "t5"),
+			"for t4 in tree at most 5 by 4\n  for b4 in batch at most 2 by 8\n    for t2 in tree by 2\n      for b2 in batch by 3\n        for t5 in tree\n          for b5 in batch\n" +
+				"for t1 in tree from 5\n  for t1.b0 in batch at most 2\nfor b1 in batch from 2\n  for b1.tree in tree"},
 		{New().Tile(Batch, "b0", "b1", 64).Reorder("b0", Tree, "b1").Parallel("b0").Cache("b0").Unroll(Tree).Interleave("b1", 4),
 			"for b0 in batch by 64, cache, parallel\n  for tree in tree, unroll\n    for b1 in batch, interleave 4"},
 		{New().GPUDimension(Batch, "grid.x").GPUDimension(Tree, "block.x").SharedReduce(Tree).Specialize(Tree),
