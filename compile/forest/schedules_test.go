@@ -327,6 +327,23 @@ func TestEmptySplit(t *testing.T) {
 	}
 }
 
+// TestFarSplit: trees of the rows that a split has after the first millions are on the threads, too.
+func TestFarSplit(t *testing.T) {
+	for _, rows := range []string{"1000", "1073741824"} {
+		s, err := schedule.Parse("split batch b0 b1 " + rows + "\nreorder b1.tree b1\nparallel b1.tree\natomicReduce b1.tree\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compile(pair("<"), s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(c.Module.Body, func(it nest.Item) bool { return it.Loop != nil && it.Loop.Parallel && it.Loop.Private }) {
+			t.Errorf("after %s rows no loop over trees is parallel", rows)
+		}
+	}
+}
+
 // TestReorderedSplit: the rows that a split leaves to a loop are taken once, also where a loop over larger tiles is put around it.
 func TestReorderedSplit(t *testing.T) {
 	f := pair("<")

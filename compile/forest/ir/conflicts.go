@@ -8,8 +8,8 @@ import (
 	"github.com/pce-engine/pce/kernels/simt/fold"
 )
 
-// manyRows takes the place of the rows of a call, which are not known.
-const manyRows = 1 << 20
+// manyRows takes the place of the rows of a call, which are not known. They are more than splits leave out.
+const manyRows = 1 << 31
 
 // iterations returns how many a loop has of what the loops around it leave.
 func iterations(l *schedule.Loop, left int) int {
