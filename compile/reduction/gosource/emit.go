@@ -32,7 +32,7 @@ func source(p *reduction.Program, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}, layouts: map[string][]int{}, buckets: map[string]string{}}
+	e := &emitter{prog: p, params: map[string]bool{}, rows: map[string][]polyhedron.Row{}, brief: map[string][]int{}, when: map[string][]schedule.Time{}, layouts: map[string][]int{}, buckets: map[string]string{}, fixing: map[*reduction.Statement]map[int]string{}}
 	order, err := schedule.New(p, deps)
 	if err != nil {
 		return "", err
@@ -95,7 +95,8 @@ type emitter struct {
 	buckets  map[string]string // types of the variables of buckets
 	variable int
 
-	functions bytes.Buffer // that Compute calls
+	functions bytes.Buffer                            // that Compute calls
+	fixing    map[*reduction.Statement]map[int]string // the dimensions that guards fix
 }
 
 func (e *emitter) line(text string, args ...any) {

@@ -13,21 +13,31 @@ import (
 // partial arrays that these read: what a point reads whose own element is needed has to be there.
 func (e *emitter) needs() error {
 	e.whole, e.looked = map[string]bool{}, map[string]bool{}
-	for _, name := range e.prog.Outputs {
+	if !slices.ContainsFunc(e.prog.Arrays, func(a *reduction.Array) bool { return e.partial[a.Name] }) {
+		return nil
+	}
+	list := slices.Clone(e.prog.Outputs)
+	for _, name := range list {
 		e.whole[name] = true
 	}
-	for again := true; again; {
-		again = false
-		for _, a := range e.prog.Arrays {
-			if a.Input || e.whole[a.Name] || !e.live[a.Name] {
+	for ; len(list) > 0; list = list[1:] {
+		for _, s := range e.prog.Statements {
+			if s.Array != list[0] {
 				continue
 			}
-			whole, err := e.readWhole(a)
-			if err != nil {
-				return err
+			for _, r := range schedule.Reads(e.prog, s) { // those that were not read as a whole by others alone
+				a := e.prog.Array(r.Array)
+				if a.Input || e.whole[a.Name] || !e.live[a.Name] {
+					continue
+				}
+				whole, err := e.readWhole(a)
+				if err != nil {
+					return err
+				}
+				if whole {
+					e.whole[a.Name], list = true, append(list, a.Name)
+				}
 			}
-			e.whole[a.Name] = whole
-			again = again || whole
 		}
 	}
 	for _, s := range e.prog.Statements {
@@ -51,11 +61,15 @@ func (e *emitter) readWhole(a *reduction.Array) (bool, error) {
 		if !e.whole[s.Array] || len(s.Guards) > 0 {
 			continue
 		}
+		always := e.always(s, a.Name)
+		if len(always) == 0 {
+			continue
+		}
 		sets, err := e.pieces(s)
 		if err != nil {
 			return false, err
 		}
-		for _, index := range e.always(s, a.Name) {
+		for _, index := range always {
 			for _, set := range sets {
 				image, exact, err := set.Image(index, len(e.prog.Params))
 				if err != nil || !exact { // it may have fewer elements

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -69,5 +70,26 @@ p[i] += g[2-i] : { [i] : 0 <= i < 3 };
 		if (err != nil) != (name != "") {
 			t.Errorf("C=%d: the interpreter says %v", c, err)
 		}
+	}
+}
+
+// TestManyArrays wants the work for a program of arrays each of which needs the one before to grow with no more than about the square of
+// their number.
+func TestManyArrays(t *testing.T) {
+	work := func(n int) float64 {
+		var arrays, statements strings.Builder
+		for k := 1; k < n; k++ {
+			fmt.Fprintf(&arrays, "a%d[N], ", k)
+			fmt.Fprintf(&statements, "a%d[i] = a%d[i] + 1 : { [i] : 0 <= i < N };\n", k, k-1)
+		}
+		p := parse(t, fmt.Sprintf("param N : N >= 1; input int z[N] in [0,2); array float %sa0[N]; output a%d;\na0[i] = 1 : { [i] : 0 <= i < N } if z[i] == 0;\n%s", &arrays, n-1, &statements))
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Source(p, "p"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := work(30), work(60); !(many < 5*few) {
+		t.Errorf("%v allocations for 30 arrays, %v for 60", few, many)
 	}
 }

@@ -173,9 +173,27 @@ func (e *emitter) ordered(s *reduction.Statement, sets []*polyhedron.Set, order,
 	return nil
 }
 
-// tests returns the guards of s in their order. A guard x == d, where x is an integer of dimensions that
-// are known when it is tested, fixes dimension d, which is then computed and not tried.
+// tests returns the guards of s in their order, with the dimensions that some of them fix.
 func (e *emitter) tests(s *reduction.Statement) (out []test, fixed []string) {
+	chosen := e.chosen(s)
+	for k, g := range s.Guards {
+		d, ok := chosen[k]
+		if !ok {
+			out = append(out, test{condition: func() string { return e.expression(s, g, reduction.Condition) }})
+			continue
+		}
+		out = append(out, test{dim: d, value: func() string { return e.expression(s, other(g, d), reduction.Int) }})
+		fixed = append(fixed, d)
+	}
+	return out, fixed
+}
+
+// chosen returns which dimension each guard of s fixes. A guard x == d, where x is an integer of dimensions that
+// are known when it is tested, fixes dimension d, which is then computed and not tried.
+func (e *emitter) chosen(s *reduction.Statement) map[int]string {
+	if known, ok := e.fixing[s]; ok {
+		return known
+	}
 	later := map[string]bool{} // dimensions that guards not looked at yet may fix: known only if they do not
 	free := func(x reduction.Expr) bool {
 		ok := true
@@ -229,24 +247,19 @@ func (e *emitter) tests(s *reduction.Statement) (out []test, fixed []string) {
 			again = true
 		}
 	}
-	for k, g := range s.Guards {
-		d, ok := chosen[k]
-		if !ok {
-			out = append(out, test{condition: func() string { return e.expression(s, g, reduction.Condition) }})
-			continue
-		}
-		out = append(out, test{dim: d, value: func() string { return e.expression(s, other(g, d), reduction.Int) }})
-		fixed = append(fixed, d)
-	}
-	return out, fixed
+	e.fixing[s] = chosen
+	return chosen
 }
 
 // gap returns a guard of those chosen to fix a dimension whose bounds leave out points of the loops over the others, as 2*k = i leaves
 // out the odd i, or -1. At such a point the guard's value may be an element outside of its array.
 func (e *emitter) gap(s *reduction.Statement, chosen map[int]string) int {
+	if len(chosen) == 0 {
+		return -1
+	}
 	sets, err := e.pieces(s)
-	if err != nil || len(chosen) == 0 {
-		return -1 // an error comes where the loops are written
+	if err != nil {
+		return -1 // it comes where the loops are written
 	}
 	for _, set := range sets {
 		if set, err = set.Tighten(); err != nil {
