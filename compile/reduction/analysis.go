@@ -36,6 +36,48 @@ func (p *Program) ExtentSet(a *Array) (*polyhedron.Set, error) {
 	return set, nil
 }
 
+// Unwritten returns the elements of an array that points are not sure to write, in the parameters and indices: no domain has them, or
+// those that have them are kept out by guards.
+func (p *Program) Unwritten(a *Array) (rest polyhedron.Union, err error) {
+	extents, err := p.ExtentSet(a)
+	if err != nil {
+		return nil, err
+	}
+	all := polyhedron.Union{extents}
+	for _, s := range p.Statements {
+		if s.Array != a.Name || len(s.Guards) > 0 {
+			continue
+		}
+		var index []polyhedron.Row
+		for k := range s.Index {
+			r, err := p.Row(&s.Index[k], s.Dims)
+			if err != nil {
+				return nil, err
+			}
+			index = append(index, r)
+		}
+		sets, err := p.Points(s)
+		if err != nil {
+			return nil, err
+		}
+		for _, set := range sets {
+			image, exact, err := set.Image(index, len(p.Params))
+			if err != nil || !exact { // it may have fewer elements
+				continue
+			}
+			if less, err := all.Subtract(polyhedron.Union{image}); err == nil {
+				all = less
+			}
+		}
+	}
+	for _, set := range all {
+		if !set.Hollow() {
+			rest = append(rest, set)
+		}
+	}
+	return rest, nil
+}
+
 // ContextSet returns what is known of the parameters as a set in these. What != says is
 // left out.
 func (p *Program) ContextSet() (*polyhedron.Set, error) {

@@ -16,6 +16,7 @@ import (
 // partials finds the partial arrays among those that are computed, and those of them of which such an element may be read.
 func (e *emitter) partials() error {
 	e.partial, e.lacks = map[string]bool{}, map[string]bool{}
+	missing := map[string]polyhedron.Union{}
 	for _, a := range e.prog.Arrays {
 		if a.Input || !e.live[a.Name] {
 			continue
@@ -23,17 +24,17 @@ func (e *emitter) partials() error {
 		if op := e.operator(a.Name); op != reduction.Assign && !op.Draws() {
 			continue
 		}
-		rest, err := e.unwritten(a)
+		rest, err := e.prog.Unwritten(a)
 		if err != nil {
 			return err
 		}
-		e.partial[a.Name] = len(rest) > 0
+		e.partial[a.Name], missing[a.Name] = len(rest) > 0, rest
 		if e.lacks[a.Name], err = e.reads(a, rest); err != nil {
 			return err
 		}
 		e.lacks[a.Name] = e.lacks[a.Name] && !e.stops(a.Name)
 	}
-	return e.needs()
+	return e.needs(missing)
 }
 
 // stops reports whether NaN in an array may stop the program, also in an element that no output needs: the floor of a number, or a
@@ -65,62 +66,35 @@ func (e *emitter) floors(s *reduction.Statement, x reduction.Expr) (found bool) 
 	return found
 }
 
-// unwritten returns the elements of an array that points are not sure to write.
-func (e *emitter) unwritten(a *reduction.Array) (rest polyhedron.Union, err error) {
-	extents, err := e.prog.ExtentSet(a)
-	if err != nil {
-		return nil, err
-	}
-	all := polyhedron.Union{extents}
-	for _, s := range e.prog.Statements {
-		if s.Array != a.Name || len(s.Guards) > 0 {
-			continue
-		}
-		index, err := e.indexRows(s)
-		if err != nil {
-			return nil, err
-		}
-		sets, err := e.pieces(s)
-		if err != nil {
-			return nil, err
-		}
-		for _, set := range sets {
-			image, exact, err := set.Image(index, len(e.prog.Params))
-			if err != nil || !exact { // it may have fewer elements
-				continue
-			}
-			if less, err := all.Subtract(polyhedron.Union{image}); err == nil {
-				all = less
-			}
-		}
-	}
-	for _, set := range all {
-		if !set.Hollow() {
-			rest = append(rest, set)
-		}
-	}
-	return rest, nil
-}
-
 // reads reports whether a statement may read one of some elements of an array.
 func (e *emitter) reads(a *reduction.Array, of polyhedron.Union) (bool, error) {
-	params := len(e.prog.Params)
 	for _, s := range e.prog.Statements {
 		for _, r := range schedule.Reads(e.prog, s) {
-			if r.Array != a.Name || len(of) == 0 || !e.live[s.Array] {
+			if r.Array != a.Name || !e.live[s.Array] {
 				continue
 			}
-			sets, err := e.pieces(s)
-			if err != nil || slices.ContainsFunc(r.Index, func(x polyhedron.Row) bool { return x == nil }) {
-				return true, err
+			if found, err := e.meets(s, r, of); found || err != nil {
+				return found, err
 			}
-			for _, set := range sets {
-				for _, u := range of {
-					at, err := u.Preimage(r.Index, set.Vars, params)
-					if err != nil || !set.Intersect(at).Hollow() {
-						return true, nil
-					}
-				}
+		}
+	}
+	return false, nil
+}
+
+// meets reports whether what a statement reads may be one of some elements of the array.
+func (e *emitter) meets(s *reduction.Statement, r schedule.Read, of polyhedron.Union) (bool, error) {
+	if len(of) == 0 {
+		return false, nil
+	}
+	sets, err := e.pieces(s)
+	if err != nil || slices.ContainsFunc(r.Index, func(x polyhedron.Row) bool { return x == nil }) {
+		return true, err
+	}
+	for _, set := range sets {
+		for _, u := range of {
+			at, err := u.Preimage(r.Index, set.Vars, len(e.prog.Params))
+			if err != nil || !set.Intersect(at).Hollow() {
+				return true, nil
 			}
 		}
 	}

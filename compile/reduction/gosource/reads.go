@@ -10,8 +10,9 @@ import (
 )
 
 // needs finds the arrays of which outputs need all elements, which are outputs and what points of such arrays read as a whole, and the
-// partial arrays that these read: what a point reads whose own element is needed has to be there.
-func (e *emitter) needs() error {
+// partial arrays of which these may read a missing element: what a point reads whose own element is needed has to be there. Looks take
+// time, and notes memory, that elements which are there for certain spare.
+func (e *emitter) needs(missing map[string]polyhedron.Union) error {
 	e.whole, e.looked = map[string]bool{}, map[string]bool{}
 	if !slices.ContainsFunc(e.prog.Arrays, func(a *reduction.Array) bool { return e.partial[a.Name] }) {
 		return nil
@@ -42,9 +43,14 @@ func (e *emitter) needs() error {
 	}
 	for _, s := range e.prog.Statements {
 		for _, r := range schedule.Reads(e.prog, s) {
-			if e.whole[s.Array] && e.partial[r.Array] {
-				e.looked[r.Array] = true
+			if !e.whole[s.Array] || e.looked[r.Array] {
+				continue
 			}
+			found, err := e.meets(s, r, missing[r.Array])
+			if err != nil {
+				return err
+			}
+			e.looked[r.Array] = found
 		}
 	}
 	return nil

@@ -73,6 +73,21 @@ p[i] += g[2-i] : { [i] : 0 <= i < 3 };
 	}
 }
 
+// TestSureReads wants no notes of what is written where all that is read is there.
+func TestSureReads(t *testing.T) {
+	for text, want := range map[string]bool{"c[0,j] + c[j,N-1]": false, "c[0,j] + c[N-1,j]": true} {
+		source, err := Source(parse(t, `param N : N >= 1; input float x[N]; array float c[N,N], b[N]; output b;
+c[i,j] = x[j] : { [i,j] : 0 <= i < N, i <= j < N };
+b[j] += `+text+` : { [j] : 0 <= j < N };`), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(source, "w_c") != want {
+			t.Errorf("%s: notes %v, want %v", text, !want, want)
+		}
+	}
+}
+
 // TestManyArrays wants the work for a program of arrays each of which needs the one before to grow with no more than about the square of
 // their number.
 func TestManyArrays(t *testing.T) {
