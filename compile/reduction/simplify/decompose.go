@@ -188,8 +188,11 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 		return nil, nil
 	}
 	first.Domain = w.chains(domain, s.Dims)
-	outerSet := without(removeRows(set, params+d), params+d)
-	rest.Domain = w.chains(outerSet, rest.Dims)
+	outerSet, _, err := set.Project(params + d) // without sizes at which d has no values: there s looks at nothing
+	if err != nil {
+		return nil, nil
+	}
+	rest.Domain = w.chains(without(outerSet, params+d), rest.Dims)
 	rest.Body = product(append(outer, read), s.Pos)
 	if len(first.Guards) > 0 && slices.ContainsFunc(outer, func(e reduction.Expr) bool { return !w.finite(s, e) }) {
 		zero := &reduction.Number{Pos: s.Pos, Integer: true}
@@ -497,14 +500,6 @@ func (w *worker) widened(extent reduction.Affine) reduction.Affine {
 
 // extentOf is the extent that a row v < extent gives.
 func extentOf(r polyhedron.Row, v int) polyhedron.Row { return rest(r, v, 1, 1) }
-
-// removeRows returns a set without the rows of variable v.
-func removeRows(set *polyhedron.Set, v int) *polyhedron.Set {
-	c := set.Clone()
-	has := func(r polyhedron.Row) bool { return r[v] != 0 }
-	c.Zero, c.Positive = slices.DeleteFunc(c.Zero, has), slices.DeleteFunc(c.Positive, has)
-	return c
-}
 
 // factors divides a body into what is multiplied.
 func factors(e reduction.Expr) []reduction.Expr {

@@ -472,3 +472,29 @@ func TestKeptOut(t *testing.T) {
 		}
 	}
 }
+
+// TestNoValues divides a sum over a dimension that has no values at some sizes, where the other factor may be infinite, or not there, and
+// is not looked at.
+func TestNoValues(t *testing.T) {
+	const head = "param N, K : N >= 0, K >= 1; size N = 1000, K = 10; input float x[N], w[K]; array float s[]; output s;\n"
+	for _, source := range []string{
+		"s[] += log(w[k])*x[i] : { [i,k] : 0 <= i < N, 0 <= k < K };",
+		"array float d[K]; d[k] = w[k] : { [k] : 0 <= k < K } if w[k] > 0; s[] += x[i]*d[k] : { [i,k] : 0 <= i < N, 0 <= k < K };",
+	} {
+		p := parse(t, head+source)
+		q, r, err := Simplify(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == Decompose }) {
+			t.Errorf("%s is not divided: %v", source, r.Refused)
+		}
+		out, err := reduction.Interpret(context.Background(), q, reduction.Options{
+			Sizes:  map[string]int64{"N": 0, "K": 2},
+			Inputs: map[string]*reduction.Tensor{"x": {Extents: []int64{0}, Floats: []float64{}}, "w": {Extents: []int64{2}, Floats: []float64{0.5, 0}}},
+		})
+		if err != nil || out.Outputs["s"].Floats[0] != 0 {
+			t.Errorf("%s: %v, %v\n%v", source, out, err, q)
+		}
+	}
+}
