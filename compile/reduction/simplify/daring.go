@@ -26,6 +26,43 @@ func (w *worker) daring(s *reduction.Statement, list ...reduction.Expr) bool {
 	})
 }
 
+// lacking reports whether expressions read an array of which an element may not be there: they may do so at points that a guard keeps
+// out.
+func (w *worker) lacking(list ...reduction.Expr) bool {
+	return slices.ContainsFunc(list, func(e reduction.Expr) (found bool) {
+		reduction.Walk(e, func(e reduction.Expr) {
+			if r, ok := e.(*reduction.Read); ok && !found {
+				if w.lacks == nil {
+					w.lacks = w.incomplete()
+				}
+				found = w.lacks[r.Array]
+			}
+		})
+		return found
+	})
+}
+
+// incomplete finds the arrays of which an element may not be there, as no point of = or of a draw writes it, or needs such an element.
+func (w *worker) incomplete() map[string]bool {
+	lacks := map[string]bool{}
+	for _, a := range w.prog.Arrays {
+		if a.Input || w.first(a).Op != reduction.Assign && !w.first(a).Op.Draws() {
+			continue
+		}
+		rest, err := w.prog.Unwritten(a)
+		lacks[a.Name] = err != nil || len(rest) > 0
+	}
+	for again := true; again; {
+		again = false
+		for _, s := range w.prog.Statements {
+			if !lacks[s.Array] && slices.ContainsFunc(schedule.Reads(w.prog, s), func(r schedule.Read) bool { return lacks[r.Array] }) {
+				lacks[s.Array], again = true, true
+			}
+		}
+	}
+	return lacks
+}
+
 // indexOf reports whether x is an element of an array, or a scalar, whose range is within that of an index of an extent, also with
 // numbers and parameters added to it.
 func (w *worker) indexOf(s *reduction.Statement, x reduction.Expr, extent *reduction.Affine) bool {

@@ -21,6 +21,7 @@ func (w *worker) decompose() error {
 		if err := w.settle(); err != nil {
 			return err
 		}
+		w.lacks = nil
 		changed := false
 		var statements []*reduction.Statement
 		for _, s := range w.prog.Statements {
@@ -142,11 +143,14 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	}
 	first = &reduction.Statement{Pos: s.Pos, Op: reduction.Add, Body: product(inner, s.Pos)}
 	rest = &reduction.Statement{Pos: s.Pos, Array: s.Array, Index: s.Index, Op: s.Op, Dims: slices.Delete(slices.Clone(s.Dims), d, d+1)}
+	before := 0 // guards of rest that come before all of first
 	for _, g := range s.Guards {
 		if reduction.Mentions(g, name) {
 			first.Guards = append(first.Guards, g)
-		} else {
-			rest.Guards = append(rest.Guards, g)
+			continue
+		}
+		if rest.Guards = append(rest.Guards, g); len(first.Guards) == 0 {
+			before++
 		}
 	}
 	// A half is evaluated at points that only a guard of the other one keeps out.
@@ -194,17 +198,24 @@ func (w *worker) divideAt(s *reduction.Statement, set *polyhedron.Set, d int) (f
 	}
 	rest.Domain = w.chains(without(outerSet, params+d), rest.Dims)
 	rest.Body = product(append(outer, read), s.Pos)
-	if len(first.Guards) > 0 && slices.ContainsFunc(outer, func(e reduction.Expr) bool { return !w.finite(s, e) }) {
-		zero := &reduction.Number{Pos: s.Pos, Integer: true}
-		rest.Guards = append(rest.Guards, &reduction.Binary{Pos: s.Pos, Op: "!=", X: read, Y: zero})
+	if len(first.Guards) > 0 {
+		nonzero := &reduction.Binary{Pos: s.Pos, Op: "!=", X: read, Y: &reduction.Number{Pos: s.Pos, Integer: true}}
+		later := rest.Guards[before:]
+		switch {
+		case w.lacking(later...) && w.lacking(append(slices.Clone(inner), first.Guards...)...): // each half keeps the other from what is not there
+			return nil, nil
+		case w.lacking(later...):
+			rest.Guards = slices.Insert(rest.Guards, before, reduction.Expr(nonzero))
+		case w.lacking(outer...) || slices.ContainsFunc(outer, func(e reduction.Expr) bool { return !w.finite(s, e) }):
+			rest.Guards = append(rest.Guards, nonzero)
+		}
 	}
 	w.inner = &innerArray{read: read, extents: extents, kind: w.prog.TypeOf(s, product(inner, s.Pos))}
 	return first, rest
 }
 
 // finite reports whether an expression of s is of dimensions, written numbers, counts, and inputs of integers alone. Others, such as the
-// log of a probability, may be infinite at points that no guard lets through, where 0 times their value would be NaN, or be computed
-// from elements that are not there.
+// log of a probability, may be infinite at points that no guard lets through, where 0 times their value would be NaN.
 func (w *worker) finite(s *reduction.Statement, e reduction.Expr) bool {
 	ok := true
 	reduction.Walk(e, func(e reduction.Expr) {

@@ -48,6 +48,7 @@ type worker struct {
 	added     []*reduction.Array
 
 	settled []polyhedron.Monomial // of statements that no pass changes
+	lacks   map[string]bool       // arrays of which an element may not be there, or need one that is not; nil: not known
 	inner   *innerArray           // of the sum that decompose has found last
 	sums    map[string]string     // arrays of the sums that steps have made, by their text
 	bins    map[string][]string   // arrays of bins: the statements that they were made for

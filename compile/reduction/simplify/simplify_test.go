@@ -446,6 +446,8 @@ func TestKeptOut(t *testing.T) {
 		"s[c] += log(w[c,k]) : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k;",
 		"array float p[C,K]; p[c,k] = w[c,k]/2 : { [c,k] : 0 <= c < C, 0 <= k < K }; s[c] += log(p[c,z[i]]) : { [c,i] : 0 <= c < C, 0 <= i < N };",
 		"array int d[K]; d[k] draw(0.5)= 1 : { [k,j] : 0 <= k < K, 0 <= j < 9 } if k < 2; s[c] += d[k] : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k;",
+		"array int d[K]; d[k] draw(0.5)= 1 : { [k,j] : 0 <= k < K, 0 <= j < 9 } if k < 2; s[c] += c : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k and d[k] >= 0;",
+		"array int d[K], n[K]; d[k] draw(0.5)= 1 : { [k,j] : 0 <= k < K, 0 <= j < 9 } if k < 2; n[k] += d[k] + j : { [k,j] : 0 <= k < K, 0 <= j < 2 }; s[c] += c*n[k] : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k;",
 	} {
 		p := parse(t, head+source)
 		q, r, err := Simplify(p)
