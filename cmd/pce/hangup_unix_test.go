@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,6 +13,42 @@ import (
 	"syscall"
 	"testing"
 )
+
+// TestUnread: a run is interrupted when what reads its log has ended, and not by a connection whose other end has gone, as that to a
+// worker which died.
+func TestUnread(t *testing.T) {
+	t.Cleanup(func() { signal.Reset(syscall.SIGPIPE) })
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	a := &app{stderr: w}
+	ctx, stop := a.unread(t.Context())
+	defer stop()
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(ends[0])
+	syscall.Close(ends[1])
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+	for range 1000 {
+		if _, err := syscall.Write(ends[0], []byte{1}); err != syscall.EPIPE {
+			t.Fatal(err)
+		}
+		<-broken
+	}
+	if ctx.Err() != nil {
+		t.Error("a connection that has broken interrupts a run")
+	}
+	r.Close()
+	if err := a.tell("a line"); !errors.Is(err, syscall.EPIPE) || ctx.Err() == nil {
+		t.Errorf("a log without a reader: %v, and the run ends with %v", err, ctx.Err())
+	}
+}
 
 // TestHangup: a terminal that closes, a Ctrl-C that also ends the reader of the log, and a reader that ends of its own accord leave a
 // checkpoint and exit code 75.

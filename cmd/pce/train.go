@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -71,7 +72,7 @@ machine of the workers' kind with the same train.shard_rows; if that is left out
 cluster chooses it by the number of workers and notes it in config.yaml.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := unread(cmd.Context())
+			ctx, stop := a.unread(cmd.Context())
 			defer stop()
 			cfg, res, err := a.train(ctx, &f, cmd.Flags().Changed)
 			if err != nil {
@@ -96,16 +97,37 @@ cluster chooses it by the number of workers and notes it in config.yaml.`,
 }
 
 // unread returns a context that ends when what reads the log has ended, as a tee or the connection to another machine: the next line would
-// end the process, with what the run did since its last checkpoint. After that nothing is told, and the exit code says it.
-func unread(parent context.Context) (ctx context.Context, stop func()) {
-	ctx, cancel := signal.NotifyContext(parent, syscall.SIGPIPE)
+// end the process, with what the run did since its last checkpoint. After that nothing is told, and the exit code says it. Only the log
+// is looked at: the signal also comes of a connection to a worker that has died, which a run on a cluster outlives.
+func (a *app) unread(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	if !isTerminal(a.stderr) {
+		a.stderr = &watchedLog{a.stderr, cancel}
+	}
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE) // so that a write gives an error, and does not end the process
 	return ctx, func() {
-		broken := ctx.Err() != nil && parent.Err() == nil
+		unread := ctx.Err() != nil && parent.Err() == nil
 		cancel()
-		if broken {
+		signal.Stop(broken)
+		if unread {
 			signal.Ignore(syscall.SIGPIPE)
 		}
 	}
+}
+
+// watchedLog is a log that says when its reader has ended.
+type watchedLog struct {
+	io.Writer
+	unread func()
+}
+
+func (l *watchedLog) Write(line []byte) (int, error) {
+	n, err := l.Writer.Write(line)
+	if errors.Is(err, syscall.EPIPE) {
+		l.unread()
+	}
+	return n, err
 }
 
 // train trains what the flags say, here or on a cluster, and returns the config that it found
