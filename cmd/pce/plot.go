@@ -58,7 +58,7 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 	case o.path == "":
 		o.path = curvesFile
 	}
-	if err := a.checkOutput(ctx, &o); err != nil {
+	if err := a.checkOutput(ctx, &o); err != nil && (out.path != "" || !errors.Is(err, fs.ErrNotExist)) { // of a run that is not there its metrics say more
 		return err
 	}
 	var runs []curves.Run

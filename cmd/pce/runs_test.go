@@ -397,6 +397,7 @@ func TestPlot(t *testing.T) {
 	refused(t, exitData, "it has no epoch", "plot", "z")
 	if err := os.WriteFile("z/metrics.jsonl", []byte("{damaged\n"), 0o644); err != nil {
 		t.Fatal(err)
+	refused(t, exitData, "report: no curve: nowhere/metrics.jsonl: no such file or directory; give", "plot", "nowhere")
 	}
 	refused(t, exitData, "z/metrics.jsonl: line 1: invalid character 'd' looking for beginning of object key string; give", "plot", "z")
 	if _, err := os.Stat("c.png"); err == nil {
