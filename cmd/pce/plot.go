@@ -90,7 +90,7 @@ func (a *app) plot(ctx context.Context, dirs []string, measure, axis string, out
 	}
 	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(o.named("stdout.svg")), "."))
 	err := a.output(ctx, &o, func(w io.Writer, _ string) error { return curves.Write(w, format, measure, axis, runs) })
-	if err != nil || o.path == "-" {
+	if err != nil || o.named("-") == "-" { // the name would be part of a picture that goes to /dev/stdout
 		return err
 	}
 	_, err = fmt.Fprintln(a.stdout, o.path)

@@ -47,6 +47,11 @@ func TestOutputDevices(t *testing.T) {
 			t.Errorf("%v: %.40q, want %q first", args, got, want)
 		}
 	}
+	for _, command := range []string{"plot", "report"} { // what else is printed would follow a picture or a page on /dev/stdout
+		if got := plain(t, command, "r", "--out", "/dev/null"); got != "" {
+			t.Errorf("%s prints %q beside what it writes to a device", command, got)
+		}
+	}
 	if code, errs := runUntilEnd(t.Context(), t, "query", "loglik", "m.pc", "--data", "rows.csv", "--out", "/dev/null"); code != exitOK {
 		t.Errorf("/dev/null: exit %d, %s", code, errs)
 	}

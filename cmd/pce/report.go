@@ -99,6 +99,9 @@ func (a *app) report(ctx context.Context, dir string, on *deviceFlags, out *outp
 	if asJSON {
 		return a.printJSON(reported{path, r.Missing})
 	}
+	if out.path != "" && out.named("-") == "-" { // the name would follow a page that goes to /dev/stdout
+		return nil
+	}
 	_, err = io.WriteString(a.stdout, path+"\n")
 	return err
 }
