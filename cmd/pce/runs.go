@@ -107,11 +107,8 @@ func readRun(dir string) runEntry {
 	if err == nil && !res.Before(dir, epochs) {
 		r.Done, r.Epochs, r.ValidLL, r.TestLL, r.TestBPD, r.TrainSeconds = true, res.Epochs, res.ValidLL, res.TestLL, res.TestBPD, res.TrainSeconds
 		r.Objective = res.Objective
-		if cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}}); err == nil && r.Objective == "" {
-			named := func(paths configs.Paths) bool {
-				return slices.ContainsFunc(paths, func(p string) bool { return p != "" })
-			}
-			r.validated, r.tested = named(cfg.Data.Valid), named(cfg.Data.Test)
+		if r.Objective == "" {
+			r.validated, r.tested = rowsOf(dir)
 		}
 		return r
 	}
@@ -131,8 +128,22 @@ func readRun(dir string) runEntry {
 	}
 	if discriminative {
 		r.Objective = discriminativeObjective
+	} else if n := len(epochs); n > 0 && epochs[n-1].Step > 0 { // not one whose line was lost
+		r.validated, _ = rowsOf(dir)
 	}
 	return r
+}
+
+// rowsOf reports whether the config of a run names rows of validation and test.
+func rowsOf(dir string) (valid, test bool) {
+	cfg, _, err := configs.Load(configs.Options{Files: []string{filepath.Join(dir, run.ConfigFile)}})
+	if err != nil {
+		return false, false
+	}
+	named := func(paths configs.Paths) bool {
+		return slices.ContainsFunc(paths, func(p string) bool { return p != "" })
+	}
+	return named(cfg.Data.Valid), named(cfg.Data.Test)
 }
 
 // discriminativeObjective is what log-likelihoods of a discriminative run are of, where no result says it with the names of columns.

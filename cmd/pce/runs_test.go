@@ -293,6 +293,8 @@ func TestRunsList(t *testing.T) {
 		"runs/cut/metrics.jsonl":         string(metrics) + "\n",
 		"runs/unlikely/result.json":      `{"epochs":1,"valid_ll":null,"test_ll":null}`,
 		"runs/unlikely/config.yaml":      "name: unlikely\ndata: {train: a.csv, valid: b.csv, test: ''}\n",
+		"runs/vain/metrics.jsonl":        `{"epoch":2,"step":8,"train_ll":-3,"valid_ll":null}` + "\n",
+		"runs/vain/config.yaml":          "name: vain\ndata: {train: a.csv, valid: b.csv, test: c.csv}\n",
 		"runs/whole/result.json":         `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
 		"runs/whole/metrics.jsonl":       string(metrics) + "\n",
 		"runs/next/result.json":          `{"epochs":7,"steps":28,"valid_ll":-3,"test_ll":-3,"train_seconds":59}`,
@@ -321,6 +323,7 @@ runs/more                                       partial      7   -2.5000        
 runs/next                                       partial      7   -2.5000         -        -      90s
 runs/part                                       partial      7   -2.5000         -        -      90s
 runs/unlikely                                   done         1      -Inf         -        -     0.0s
+runs/vain                                       partial      2      -Inf         -        -     0.0s
 runs/whole                                      done         7   -3.0000   -3.0000        -      59s
 ...xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  done         0         -         -        -     0.0s
 `, "_", " ")
@@ -333,7 +336,7 @@ runs/whole                                      done         7   -3.0000   -3.00
 	if got := plain(t, "runs", "list", "runs/none"); got != "no runs\n" {
 		t.Errorf("none list as %q", got)
 	}
-	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 11 || list[0].(map[string]any)["problem"] == nil {
+	if list, ok := runJSON(t, "runs", "list")["runs"].([]any); !ok || len(list) != 12 || list[0].(map[string]any)["problem"] == nil {
 		t.Errorf("lists as %v", list)
 	}
 	if list, ok := runJSON(t, "runs", "list", "runs/none")["runs"].([]any); !ok || len(list) != 0 {
@@ -394,10 +397,10 @@ func TestPlot(t *testing.T) {
 	refused(t, exitUsage, `format "pdf"`, "plot", "x/a", "--out", "c.pdf")
 	refused(t, exitUsage, `measure "x"`, "plot", "x/a", "--of", "x", "--out", "c.png")
 	refused(t, exitData, "report: no curve: w/metrics.jsonl: no such file or directory; give", "plot", "w")
+	refused(t, exitData, "report: no curve: nowhere/metrics.jsonl: no such file or directory; give", "plot", "nowhere")
 	refused(t, exitData, "it has no epoch", "plot", "z")
 	if err := os.WriteFile("z/metrics.jsonl", []byte("{damaged\n"), 0o644); err != nil {
 		t.Fatal(err)
-	refused(t, exitData, "report: no curve: nowhere/metrics.jsonl: no such file or directory; give", "plot", "nowhere")
 	}
 	refused(t, exitData, "z/metrics.jsonl: line 1: invalid character 'd' looking for beginning of object key string; give", "plot", "z")
 	if _, err := os.Stat("c.png"); err == nil {
