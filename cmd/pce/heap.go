@@ -1,8 +1,9 @@
 package main
 
 import (
-	"math"
 	"runtime/debug"
+	"slices"
+	"strings"
 )
 
 // How much the heap may grow, in percent of what is in use, before garbage is collected.
@@ -33,9 +34,14 @@ func headroom(percent int) (restore func()) {
 
 // boundHeap has garbage collected more often as the process comes near to all memory that the machine, or its container, has: the heap may
 // grow to twice what is in use otherwise, as while queries are answered. What others take is left out, as they may give it back while a
-// server, or a run of hours, would spend half of its time on collections. A bound that the user of the process has set, GOMEMLIMIT, stays.
-func boundHeap(total, _ uint64) {
-	if total > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+// server, or a run of hours, would spend half of its time on collections. A bound that the user of the process has set in env, GOMEMLIMIT,
+// stays, also where that is off.
+func boundHeap(env []string, total uint64) {
+	own := slices.ContainsFunc(env, func(kv string) bool {
+		value, ok := strings.CutPrefix(kv, "GOMEMLIMIT=")
+		return ok && value != ""
+	})
+	if total > 0 && !own {
 		debug.SetMemoryLimit(int64(total - total/16)) // a part is the program's own, and the system's
 	}
 }

@@ -38,24 +38,25 @@ func TestHeadroom(t *testing.T) {
 	}
 }
 
-// TestBoundHeap wants the heap bounded by all memory but a sixteenth, whatever of it is available, and the bound of GOMEMLIMIT kept.
+// TestBoundHeap wants the heap bounded by all memory but a sixteenth, and the bound of GOMEMLIMIT kept, or its being off.
 func TestBoundHeap(t *testing.T) {
 	was := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(was)
 	for _, c := range []struct {
-		own              int64 // bound before
-		total, available uint64
-		want             int64
+		variable string
+		own      int64 // bound before
+		total    uint64
+		want     int64
 	}{
-		{math.MaxInt64, 16 << 30, 3 << 30, 15 << 30},
-		{math.MaxInt64, 16 << 30, 0, 15 << 30},
-		{math.MaxInt64, 0, 0, math.MaxInt64}, // not known
-		{1 << 30, 8 << 30, 3 << 30, 1 << 30},
+		{"", math.MaxInt64, 16 << 30, 15 << 30},
+		{"", math.MaxInt64, 0, math.MaxInt64}, // not known
+		{"1GiB", 1 << 30, 16 << 30, 1 << 30},
+		{"off", math.MaxInt64, 16 << 30, math.MaxInt64},
 	} {
 		debug.SetMemoryLimit(c.own)
-		boundHeap(c.total, c.available)
+		boundHeap([]string{"PATH=/bin", "GOMEMLIMIT=" + c.variable}, c.total)
 		if got := debug.SetMemoryLimit(-1); got != c.want {
-			t.Errorf("of %d bytes %d are available, and the heap was bounded by %d: now by %d, want %d", c.total, c.available, c.own, got, c.want)
+			t.Errorf("%+v: the heap is bounded by %d", c, got)
 		}
 	}
 }

@@ -26,7 +26,8 @@ import (
 
 func main() {
 	invocation = findInvocation()
-	boundHeap(memory())
+	total, _ := memory()
+	boundHeap(os.Environ(), total)
 	os.Exit(Run(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
