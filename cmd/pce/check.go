@@ -110,8 +110,9 @@ func (a *app) checkCommand() *cobra.Command {
 
 Every row is evaluated by recursion in float64 with all digits of the file, on the path of
 code and on the tensor path, as far as the model's leaves allow. A path must be within its
-bound of the evaluation; with --expected, the evaluation must be within 1e-9 nats of the
-numbers in a file.
+bound of the evaluation, but for rows below what it has, -1e9 nats of tensors and 2^-1022 of
+hardware: these are -Inf there, and counted. With --expected, the evaluation must be within
+1e-9 nats of the numbers in a file.
 
 The raw scores and leaves of a decision forest are compared with those of the plain
 evaluator, which every path must equal to the bit: the interpreter of sliced forests,
@@ -501,7 +502,11 @@ func (a *app) printCheck(r *checkResult) error {
 			verdict = "BEYOND"
 		}
 		where := strings.TrimSpace(strings.Join([]string{p.Device, p.KernelPath}, " "))
-		fmt.Fprintf(&b, "%-10s largest error %.3g nats (row %d), %s the bound %.3g%s\n", p.Path, p.MaxError, p.Row, verdict, p.Bound, orEmpty(where))
+		what := fmt.Sprintf("largest error %.3g nats (row %d), %s the bound %.3g", p.MaxError, p.Row, verdict, p.Bound)
+		if p.Row == 0 {
+			what = "no row is finite here, so none has an error"
+		}
+		fmt.Fprintf(&b, "%-10s %s%s\n", p.Path, what, orEmpty(where))
 		if p.Below > 0 {
 			fmt.Fprintf(&b, "%-10s left out: %s below %.4g nats, -Inf on this path\n", "", several(p.Below, "row"), p.least)
 		}

@@ -178,6 +178,12 @@ func TestCheckFarRows(t *testing.T) {
 	if p := paths[0].(map[string]any); len(paths) != 1 || p["ok"] != true || number(t, p, "below_least") != 2 {
 		t.Errorf("%v; want two rows left out", paths)
 	}
+	if err := os.WriteFile(rows, []byte("1e9,1\n2,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := plain(t, "check", model, "--data", rows, "--set", "data.header=no", "--path", "tensor"); !strings.Contains(got, "tensor     no row is finite here, so none has an error; ") {
+		t.Errorf("rows without a number: %s", got)
+	}
 	for _, x := range []struct{ least, want float64 }{{0, -1e10}, {tensorLeast, -9e8}, {rtlLeast, -700}} { // -Inf is too little
 		p := pathCheck{OK: true, least: x.least}
 		if p.compare(0, math.Inf(-1), x.want, 1e-5); p.OK || p.Below != 0 {
