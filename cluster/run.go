@@ -97,8 +97,9 @@ type workerInfo struct {
 	given    time.Time
 	done     time.Time // of its last shard
 	moved    *movedReport
-	reset    bool // in the next term
-	overdue  bool // it is, which has been logged
+	source   string // ID of who gives it the parameters in the present term; "": not yet told
+	reset    bool   // in the next term
+	overdue  bool   // it is, which has been logged
 	received int64
 	missed   int       // terms in a row in which it did not get the parameters
 	apart    time.Time // until when it takes no part for that

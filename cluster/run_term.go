@@ -62,7 +62,7 @@ func (r *Run) newTerm(why string) {
 		if len(w.leased) > 0 {
 			w.before = w.leased
 		}
-		w.enrolled, w.held, w.leased, w.moved = false, nil, nil, nil
+		w.enrolled, w.held, w.leased, w.moved, w.source = false, nil, nil, nil, ""
 		others[w.ID] = w.ref.Endpoint
 	}
 	r.peers.Admit(others)
@@ -189,16 +189,15 @@ func (r *Run) settle() {
 	}
 }
 
-// provide asks the members that lack the parameters to fetch them from one that
-// has them; it reports whether none does.
+// provide asks the members that lack the parameters to fetch them from those that
+// have them; it reports whether none does. A member gives them to one at a time, and who waits in line hears nothing, so that it would give
+// the fetch up: it is asked when one is free that has them, of which there are more and more. The coordinator gives them to all at once.
 func (r *Run) provide() bool {
-	var source string
+	var free []string // that have the parameters
 	var lack []*workerInfo
 	for _, w := range r.members {
 		if w.have == r.version {
-			if source == "" {
-				source = w.ID
-			}
+			free = append(free, w.ID)
 		} else {
 			lack = append(lack, w)
 		}
@@ -206,19 +205,29 @@ func (r *Run) provide() bool {
 	if len(lack) == 0 {
 		return true
 	}
-	if source == "" && r.mirror != nil && r.mirror.version == r.version {
-		source = r.c.o.ID
-	}
-	if source == "" {
+	here := len(free) == 0 // none but the coordinator has them
+	if here && (r.mirror == nil || r.mirror.version != r.version) {
 		r.version = Version{}
 		r.finish(fmt.Errorf("%w: no worker that is left has them", ErrLost))
 		return true
 	}
 	for _, w := range lack {
-		if r.phase != syncing || time.Since(w.given) > r.c.o.Lease/10 {
-			w.given = time.Now()
-			r.send(w, &syncOrder{Version: r.version, Source: source})
+		free = slices.DeleteFunc(free, func(id string) bool { return id == w.source })
+	}
+	for _, w := range lack {
+		switch {
+		case w.source != "" && time.Since(w.given) <= r.c.o.Lease/10:
+			continue
+		case w.source != "":
+		case here:
+			w.source = r.c.o.ID
+		case len(free) == 0:
+			continue
+		default:
+			w.source, free = free[0], free[1:]
 		}
+		w.given = time.Now()
+		r.send(w, &syncOrder{Version: r.version, Source: w.source})
 	}
 	return false
 }

@@ -36,6 +36,7 @@ type world struct {
 	quick bool                              // computing takes no time
 	pace  func(worker string) time.Duration // that a shard takes, if not nil
 	kinds map[string]string                 // devices by worker; others have the device toy
+	line  func(cluster.Peers) cluster.Peers // between a worker and the others, if not nil
 
 	mu        sync.Mutex
 	processes map[string]*process
@@ -144,8 +145,12 @@ func (w *world) startWorker(id string) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
+	peers := host.Peers()
+	if w.line != nil {
+		peers = w.line(peers)
+	}
 	o := cluster.WorkerOptions{
-		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Loader: loader{toy, id, w}, Dir: dir, Log: w.log,
+		ID: id, Bus: host.Bus(), Peers: []cluster.Peers{peers}, Loader: loader{toy, id, w}, Dir: dir, Log: w.log,
 		Member: cluster.Member{Paths: toy.Paths(), Device: cmp.Or(w.kinds[id], "toy"), Build: w.build},
 	}
 	worker, err := cluster.NewPlantedWorker(o, w.plant)
