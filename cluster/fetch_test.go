@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -135,6 +136,31 @@ func TestServeOnce(t *testing.T) {
 		if w.serve("joiner", ask); w.busy != 3 {
 			t.Error("a peer that asks once more is not answered")
 		}
+	})
+}
+
+// TestServeTerm asks a coordinator for the parameters by a request of an earlier term that comes late: it is passed over, so that the one of
+// the present term is answered.
+func TestServeTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := Version{Lineage: 1}
+		r := &Run{
+			c: NewCoordinator(CoordinatorOptions{ID: "c", Bus: noBus{}}), log: slog.New(slog.DiscardHandler), peers: waitingPeers{},
+			term: Term{Fence: 1, Generation: 2}, mirror: &mirror{v, make([]float32, 10)}, serving: map[string]bool{}, ended: make(chan struct{}),
+		}
+		close(r.ended) // there is none who does what the answers leave to do
+		r.inTerm, r.endTerm = context.WithCancel(t.Context())
+		for _, tc := range []struct {
+			generation uint32
+			want       bool
+		}{{1, false}, {2, true}} {
+			r.serve("w", &Frame{Kind: FetchFrame, Term: Term{Fence: 1, Generation: tc.generation}, Version: v, Count: 10})
+			if r.serving["w"] != tc.want {
+				t.Errorf("a request of generation %d in generation 2 is answered: %v", tc.generation, !tc.want)
+			}
+		}
+		r.endTerm()
+		r.background.Wait()
 	})
 }
 

@@ -328,9 +328,10 @@ func (r *Run) holders() (ids []string) {
 	return ids
 }
 
-// serve answers a worker that asks for the mirror, once at a time and until the term ends.
+// serve answers a worker that asks for the mirror, once at a time and until the term ends. A request of an earlier term is that of a fetch
+// that was given up: the answer would keep the worker's next fetch waiting.
 func (r *Run) serve(to string, ask *Frame) {
-	if r.serving[to] {
+	if r.serving[to] || ask.Term != r.term {
 		return
 	}
 	r.serving[to] = true
