@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -77,6 +78,40 @@ func TestJoinersTakeTurns(t *testing.T) {
 		}
 		if strings.Contains(log.String(), "msg=trouble") {
 			t.Errorf("a worker gave up:\n%s", &log)
+		}
+	})
+}
+
+// TestStoppedWhileJoining stops a run while a worker joins that gets the parameters over a slow line, from the only one that has them: the
+// parameters are read for the last checkpoint all the same, at once.
+func TestStoppedWhileJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, simnet.Faults{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+		defer w.finish()
+		w.quick = true
+		w.line = func(p cluster.Peers) cluster.Peers { return slowLine{p, 3 * cluster.DefaultLease} }
+		tr := w.addTraining("c-0")
+		tr.toy.Params = 12 * cluster.MaxFrameBytes / 4
+		w.startWorker("w0")
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		r, f := w.leadHere(ctx, tr, cluster.RunOptions{}, 2)
+		defer w.net.Host("c-0").Peers().Close()
+		defer func() { _ = r.Close(context.WithoutCancel(ctx)) }()
+		if _, err := f.Step(ctx, tr.rule(0)); err != nil {
+			t.Fatal(err)
+		}
+		w.startWorker("w1")
+		time.Sleep(cluster.DefaultLease)
+		time.AfterFunc(cluster.DefaultLease, stop)
+		if _, err := f.Step(ctx, tr.rule(1)); !errors.Is(err, context.Canceled) {
+			t.Fatalf("a step while a worker joins: %v, want it to wait until the run is stopped", err)
+		}
+		reading, end := context.WithTimeout(context.Background(), time.Hour)
+		defer end()
+		begin := time.Now()
+		if err := f.ReadParams(reading, 0, tr.first()); err != nil || time.Since(begin) > cluster.DefaultLease {
+			t.Errorf("the parameters are read in %v: %v", time.Since(begin), err)
 		}
 	})
 }

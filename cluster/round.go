@@ -95,7 +95,7 @@ func (r *Run) start(rd *round) (err error) {
 		}
 		r.rounds++
 		rd.id = r.rounds
-		r.round = rd
+		r.round, r.quiet = rd, false
 		if n := len(r.members); rd.task.Kind == flowTask && rd.end-rd.first < n && !r.spare {
 			r.spare, spare = true, n
 		}
@@ -120,7 +120,8 @@ func (r *Run) giveUp(rd *round) {
 		return
 	}
 	r.finish(context.Canceled)
-	if r.phase == reducing {
+	r.quiet = true
+	if r.phase == reducing || r.phase == syncing { // who gives a joiner the parameters could not give them to the caller, who saves them now
 		r.newTerm("the step was given up")
 	}
 }

@@ -56,6 +56,7 @@ type Run struct {
 	version  Version
 	movedIn  Term
 	round    *round
+	quiet    bool // a round was given up, and none has begun since
 	rounds   int64
 	mirror   *mirror
 	serving  map[string]bool           // by ID: workers that it is being sent to

@@ -211,6 +211,9 @@ func (r *Run) provide() bool {
 		r.finish(fmt.Errorf("%w: no worker that is left has them", ErrLost))
 		return true
 	}
+	if r.quiet { // until there is something to do, those who have them are left to the one who reads them
+		return false
+	}
 	for _, w := range lack {
 		free = slices.DeleteFunc(free, func(id string) bool { return id == w.source })
 	}
