@@ -83,15 +83,28 @@ func (r *training) open(ctx context.Context) (Flows, error) {
 	return r.flows(ctx, r.plan, r.load, r.valid, r.test)
 }
 
-// drawing is the load of an engine that draws the samples of a run which is
-// computed elsewhere.
-func (r *training) drawing() Load { return Load{Options: r.load.Options, Mixed: r.load.Mixed} }
+// drawnAtOnce bounds the rows of a launch of an engine that draws the samples of a run alone.
+const drawnAtOnce = 64
+
+// drawing is the load of an engine that draws the samples of a run alone.
+func (r *training) drawing() Load {
+	o := r.load.withDefaults()
+	o.Rows = min(o.Rows, r.opts.Samples, drawnAtOnce)
+	return Load{Options: o, Mixed: r.load.Mixed}
+}
+
+// drawsApart reports whether a run that trains in this process draws its samples by an engine of its own: the CPU trains single units a few
+// rows at a time, and would have to make room for draws of as many rows as a launch has, several times all else.
+func (r *training) drawsApart() bool {
+	at, err := r.load.withDefaults().place()
+	return err == nil && at.Host() && r.flows == nil && r.draws() && r.plan.Program.BlockSize == 1
+}
 
 // sampler returns an engine with the parameters of f, to draw from; the caller calls done when
 // it has drawn. It is the engine of a run that trains in this process, for which done does
 // nothing, or else a new one, to which the parameters are copied piece by piece.
 func (r *training) sampler(ctx context.Context, f Flows) (_ *engine.Engine, done func(), err error) {
-	if l, ok := f.(*local); ok {
+	if l, ok := f.(*local); ok && r.load.Draws == 0 {
 		return l.engine, func() {}, nil
 	}
 	e, err := r.plan.bare(ctx, r.drawing())

@@ -132,6 +132,15 @@ func (b *Blueprint) planRunner(l Load) (MemoryPlan, error) {
 		// A query has points of covariances, partial completions or shares of evidence beside its posteriors.
 		m.Scratch += max(engine.PointBytes(p, l.Rows), engine.SearchBytes(p, l.Rows, DefaultMPE.search()), engine.SharesBytes(p))
 	}
+	if l.Train && l.Draws > 0 {
+		o := l.Options
+		o.Rows = l.Draws
+		by, err := b.planRunner(Load{Options: o, Mixed: l.Mixed})
+		if err != nil {
+			return MemoryPlan{}, err
+		}
+		m.Parameters, m.Values, m.Scratch, m.Program = m.Parameters+by.Parameters, m.Values+by.Values, m.Scratch+by.Scratch, m.Program+by.Program
+	}
 	m.Scratch += ownerBytes(b)
 	m.Data += tableBytes(b.Train)
 	m.add()

@@ -53,6 +53,26 @@ func TestRefusedFor(t *testing.T) {
 	}
 }
 
+// TestDrawsPlanned wants the plan of a run that draws by an engine of its own to have what that takes.
+func TestDrawsPlanned(t *testing.T) {
+	b := longHMM(t, 40)
+	plan := func(l Load) MemoryPlan {
+		l.Device, l.Threads, l.Engines = "cpu", 1, 1
+		m, err := b.Memory(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	train := Load{Options: Options{Rows: 512}, Train: true}
+	without, alone := plan(train), plan(Load{Options: Options{Rows: 64}})
+	train.Draws = 64
+	with := plan(train)
+	if with.Values != without.Values+alone.Values || with.Parameters != without.Parameters+alone.Parameters || with.Scratch != without.Scratch+alone.Scratch {
+		t.Errorf("a run that draws is planned with %+v, without draws %+v; an engine that draws has %+v", with, without, alone)
+	}
+}
+
 // longHMM is a chain of the given number of steps with 8 states, each with weights
 // of its own.
 func longHMM(t *testing.T, steps int) *Blueprint {

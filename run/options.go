@@ -156,6 +156,8 @@ type Load struct {
 	// have no digits then, and no overflow.
 	AnyRows bool
 	Best    bool // the parameters of the best epoch are kept beside the present ones
+	// Draws are the rows of an engine that draws beside the one that trains; 0: there is none.
+	Draws int
 	// Tables are the bytes of the tables in memory other than Blueprint.Train.
 	Tables int64
 }

@@ -98,6 +98,9 @@ func TrainElsewhere(ctx context.Context, opts TrainOptions, by Elsewhere) (_ *Re
 		}
 		r.load.Tables += tableBytes(*split.src)
 	}
+	if r.drawsApart() {
+		r.load.Draws = r.drawing().Rows
+	}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
