@@ -173,4 +173,13 @@ func TestInterpretedKernels(t *testing.T) {
 			t.Errorf("%s: exit %d, %q", schedule, code, &errs)
 		}
 	}
+	var mixed int // paths that are interpreted in part
+	for _, p := range runJSON(t, "check", "model.json", "--data", "rows.csv", "--set", "data.header=no", "--schedule", "all.schedule")["paths"].([]any) {
+		if path := p.(map[string]any); path["schedule"] == "all.schedule" && strings.HasPrefix(path["kernel_path"].(string), interpreter+", ") {
+			mixed++
+		}
+	}
+	if mixed == 0 {
+		t.Error("check compares no kernels with machine code under all.schedule")
+	}
 }

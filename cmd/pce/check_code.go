@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	lower "github.com/pce-engine/pce/compile/forest"
 	"github.com/pce-engine/pce/compile/forest/hir"
@@ -94,20 +96,22 @@ func codePaths(ctx context.Context, f *forest.Forest, on deviceFlags, schedules 
 		}
 		for _, set := range micro.All() {
 			p := &forestPath{scoreCheck: scoreCheck{Path: "code", Schedule: name, OK: true}, within: c.Bound(f)}
+			var kernels []string // by what they run
 			if err := p.by(ctx, f, c.Module, leaves, func(m *nest.Module) (*nest.Program, error) {
 				return nest.New(m, 2, func(m *simt.Module) (nest.Code, error) {
 					k, err := cpu.CompileCode(m, set.Name, 2)
 					if err != nil {
 						return nil, err
 					}
-					if all = append(all, k); p.KernelPath != interpreter { // of several kernels it is what takes the time
-						p.KernelPath = k.Path()
+					if all = append(all, k); !slices.Contains(kernels, k.Path()) {
+						kernels = append(kernels, k.Path())
 					}
 					return k, nil
 				})
 			}); err != nil {
 				return nil, free, err
 			}
+			p.KernelPath = strings.Join(kernels, ", ")
 			if n := len(paths); n > 0 && paths[n-1].Schedule == name && paths[n-1].KernelPath == p.KernelPath {
 				continue // another set with the same instructions
 			}
