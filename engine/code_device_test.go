@@ -35,23 +35,12 @@ func (d *remote) Load(ctx context.Context, m kernels.Module) (kernels.Program, e
 func TestClassesOfDevice(t *testing.T) {
 	const codes, rows = 200, 9000
 	ctx := t.Context()
-	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Discrete, Categories: codes}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous}}}
-	b := simt.NewBuilder("many")
-	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", simt.F64, simt.Columns, codes)
-	x := b.Convert(simt.F64, b.Load(in, 1))
-	for k := range codes {
-		b.Store(out, k, b.Mul(x, b.Float(simt.F64, float64(k)/codes)))
-	}
-	many, err := b.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema, m := manyClasses(t, codes)
 	host, err := cpu.Open(cpu.Options{Threads: 1, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dev := &remote{Device: host}
-	m := engine.CodeModel{Module: sums(t, simt.F64, 1), Classes: func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: many}, nil }}
 	c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Rows: 1 << 16, Schema: schema, OwnsDevice: true})
 	if err != nil {
 		t.Fatal(err)

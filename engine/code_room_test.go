@@ -102,27 +102,34 @@ func TestCodeThreads(t *testing.T) {
 	}
 }
 
-// TestCodeOfManyClasses classifies rows by a column of many codes, which takes them in small launches: one of 2,048 rows would have 82
-// million bytes of results. Rows that fill no launch, and a batch of another model before and after, count as ever.
-func TestCodeOfManyClasses(t *testing.T) {
-	const codes, rows, most = 5000, 100, 40 << 20
-	ctx := t.Context()
-	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Discrete, Categories: codes}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous}}}
+// manyClasses is a model of rows of a column of that many codes and two numbers: the first number times code/codes is the
+// log-likelihood of each code.
+func manyClasses(t *testing.T, codes int) (*dataset.Schema, engine.CodeModel) {
+	t.Helper()
 	b := simt.NewBuilder("many")
 	in, out := b.Input("x", simt.F32, simt.Columns, 3), b.Output("ll", simt.F64, simt.Columns, codes)
 	x := b.Convert(simt.F64, b.Load(in, 1))
 	for k := range codes {
-		b.Store(out, k, b.Mul(x, b.Float(simt.F64, float64(k)/codes)))
+		b.Store(out, k, b.Mul(x, b.Float(simt.F64, float64(k)/float64(codes))))
 	}
 	many, err := b.Module()
 	if err != nil {
 		t.Fatal(err)
 	}
+	schema := &dataset.Schema{Columns: []dataset.Column{{Kind: dataset.Discrete, Categories: codes}, {Kind: dataset.Continuous}, {Kind: dataset.Continuous}}}
+	return schema, engine.CodeModel{Module: sums(t, simt.F64, 1), Classes: func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: many}, nil }}
+}
+
+// TestCodeOfManyClasses classifies rows by a column of many codes, which takes them in small launches: one of 2,048 rows would have 82
+// million bytes of results. Rows that fill no launch, and a batch of another model before and after, count as ever.
+func TestCodeOfManyClasses(t *testing.T) {
+	const codes, rows, most = 5000, 100, 40 << 20
+	ctx := t.Context()
+	schema, m := manyClasses(t, codes)
 	dev, err := cpu.Open(cpu.Options{Threads: 2, Loaders: cpu.Loaders{simt.Kind: cpu.LoadCode}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := engine.CodeModel{Module: sums(t, simt.F64, 1), Classes: func(int) (engine.CodeModel, error) { return engine.CodeModel{Module: many}, nil }}
 	c, err := engine.NewCode(ctx, dev, m, engine.CodeOptions{Schema: schema, OwnsDevice: true})
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestOtherModel(t *testing.T) {
 }
 
 // TestOtherModelMemory: another model comes back to memory for a request that names it. Where there is no room for both, the request is
-// refused in no time, also where two name each other, and both models are served as before.
+// refused without a wait, also where two name each other, and both models are served as before.
 func TestOtherModelMemory(t *testing.T) {
 	for _, limit := range []int64{100, 50} {
 		synctest.Test(t, func(t *testing.T) {

@@ -115,7 +115,7 @@ out[] += a[s]*f[s]   : { [s] : 0 <= s < S };
 // TestLongChain refuses a recursion over more elements than are in hand at one time, which would take the stack of the process.
 func TestLongChain(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the chain takes a second")
+		t.Skip("a chain of 131,072 elements takes a second; run without -short")
 	}
 	const want = "the end of a chain of 131072 elements that each need the next; choose smaller sizes"
 	if _, err := Build(options(t, "hmm.red", maxChain, 1, 2, 0)); err == nil || !strings.HasSuffix(err.Error(), want) {

@@ -438,6 +438,20 @@ s[k] += t[k,h[i]] : { [k,i] : 0 <= k < K, 0 <= i < N } if h[i] < M;
 	}
 }
 
+// divided returns a program and the simplified one, in which a sum is divided.
+func divided(t *testing.T, source string) (p, q *reduction.Program) {
+	t.Helper()
+	p = parse(t, source)
+	q, r, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == Decompose }) {
+		t.Errorf("%s is not divided: %v", source, r.Refused)
+	}
+	return p, q
+}
+
 // TestKeptOut divides sums whose factors are infinite, or not there, at points that no guard lets through: the log of a probability of 0 that
 // no data has, and a draw from no points.
 func TestKeptOut(t *testing.T) {
@@ -449,16 +463,10 @@ func TestKeptOut(t *testing.T) {
 		"array int d[K]; d[k] draw(0.5)= 1 : { [k,j] : 0 <= k < K, 0 <= j < 9 } if k < 2; s[c] += c : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k and d[k] >= 0;",
 		"array int d[K], n[K]; d[k] draw(0.5)= 1 : { [k,j] : 0 <= k < K, 0 <= j < 9 } if k < 2; n[k] += d[k] + j : { [k,j] : 0 <= k < K, 0 <= j < 2 }; s[c] += c*n[k] : { [c,k,i] : 0 <= c < C, 0 <= k < K, 0 <= i < N } if z[i] == k;",
 	} {
-		p := parse(t, head+source)
-		q, r, err := Simplify(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == Decompose }) {
-			t.Errorf("%s is not divided: %v", source, r.Refused)
-		}
+		p, q := divided(t, head+source)
 		var out [2]*reduction.Outcome
 		for k, program := range []*reduction.Program{p, q} {
+			var err error
 			out[k], err = reduction.Interpret(context.Background(), program, reduction.Options{
 				Sizes: map[string]int64{"N": 3, "K": 3, "C": 2},
 				Inputs: map[string]*reduction.Tensor{
@@ -483,14 +491,7 @@ func TestNoValues(t *testing.T) {
 		"s[] += log(w[k])*x[i] : { [i,k] : 0 <= i < N, 0 <= k < K };",
 		"array float d[K]; d[k] = w[k] : { [k] : 0 <= k < K } if w[k] > 0; s[] += x[i]*d[k] : { [i,k] : 0 <= i < N, 0 <= k < K };",
 	} {
-		p := parse(t, head+source)
-		q, r, err := Simplify(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind == Decompose }) {
-			t.Errorf("%s is not divided: %v", source, r.Refused)
-		}
+		_, q := divided(t, head+source)
 		out, err := reduction.Interpret(context.Background(), q, reduction.Options{
 			Sizes:  map[string]int64{"N": 0, "K": 2},
 			Inputs: map[string]*reduction.Tensor{"x": {Extents: []int64{0}, Floats: []float64{}}, "w": {Extents: []int64{2}, Floats: []float64{0.5, 0}}},

@@ -239,7 +239,7 @@ print(ascii(booster.feature_names))
 // TestWriteXGBoost: XGBoost itself gives the raw scores of the forest for what is written, and the names.
 func TestWriteXGBoost(t *testing.T) {
 	if testing.Short() {
-		t.Skip("Python loads XGBoost for more than a second")
+		t.Skip("Python takes more than a second to load XGBoost; run without -short")
 	}
 	python := xgboostPython(t)
 	cells := slices.Clone(rows)
