@@ -20,6 +20,8 @@ type productArgs struct {
 	Shift  uintptr
 	Fit    bool
 	Wide   bool
+
+	Scratch uintptr
 }
 
 // factor mirrors micro.Factor.
@@ -79,8 +81,8 @@ func (s *productState) rows(body func()) {
 // end emits the end of the routine and the code that the straight path left out.
 func (s *productState) end() {
 	s.asm.end()
-	for _, emit := range s.rare {
-		emit()
+	for i := 0; i < len(s.rare); i++ { // such code may have rare code too
+		s.rare[i]()
 	}
 }
 

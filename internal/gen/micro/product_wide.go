@@ -49,21 +49,6 @@ func (s *productState) extended(m, e []vec, off gp, mask reg.Register) {
 		}
 		s.MOVQ(U32(renormal), n)
 	}
-	// own adds a row's own exponents, if it has some.
-	own := func(exps gp) {
-		none := s.label("alike")
-		s.TESTQ(exps, exps)
-		s.JZ(LabelRef(none))
-		for i, v := range e {
-			to := s.offset(Mem{Base: exps}, i)
-			if mask != nil {
-				s.VADDPS_Z(to, v, mask, v)
-			} else {
-				s.VADDPS(to, v, v)
-			}
-		}
-		s.Label(none)
-	}
 	s.factorsWith(true, (len(m)*s.lanes()*4+63)/64, off,
 		func(at Mem, exps gp) {
 			for i := range m {
@@ -71,7 +56,7 @@ func (s *productState) extended(m, e []vec, off gp, mask reg.Register) {
 				s.load(s.offset(at, i), x, mask)
 				s.split(x, m[i], e[i])
 			}
-			own(exps)
+			s.ownExponents(e, exps, mask)
 		},
 		func(at Mem, exps gp) {
 			for i := range m {
@@ -81,7 +66,7 @@ func (s *productState) extended(m, e []vec, off gp, mask reg.Register) {
 				s.VMULPS(y, m[i], m[i])
 				s.VADDPS(up, e[i], e[i])
 			}
-			own(exps)
+			s.ownExponents(e, exps, mask)
 			enough := s.label("fine")
 			s.DECQ(n)
 			s.JNZ(LabelRef(enough))
@@ -89,6 +74,22 @@ func (s *productState) extended(m, e []vec, off gp, mask reg.Register) {
 			s.Label(enough)
 		})
 	renormalise()
+}
+
+// ownExponents emits e += the exponents of a factor's row at exps, if that is not 0.
+func (s *productState) ownExponents(e []vec, exps gp, mask reg.Register) {
+	none := s.label("alike")
+	s.TESTQ(exps, exps)
+	s.JZ(LabelRef(none))
+	for i, v := range e {
+		to := s.offset(Mem{Base: exps}, i)
+		if mask != nil {
+			s.VADDPS_Z(to, v, mask, v)
+		} else {
+			s.VADDPS(to, v, v)
+		}
+	}
+	s.Label(none)
 }
 
 // unsplit emits m := m·2^(e-shift), 0 where live is not set.
@@ -108,14 +109,16 @@ func (s *productState) unsplit(m, e, shift vec, live reg.Register) {
 }
 
 func productWide(a *asm) {
+	if !a.wide {
+		productBits(a)
+		return
+	}
+	const chunk = 8
+	whole := []int{1, 2, 4, 8}
 	var f productArgs
 	s := newProduct(a)
 	width := s.field(s.args, unsafe.Offsetof(f.Width))
 	s.maskOf(width)
-	whole, chunk := []int{1, 2, 4, 8}, 8
-	if !s.wide {
-		whole, chunk = []int{1, 2}, 2
-	}
 	names := map[int]string{}
 	for _, n := range whole {
 		names[n] = s.label("whole")

@@ -148,7 +148,7 @@ func BenchmarkProduct(b *testing.B) {
 					out, shift := newMatrix(rows, width, 0, uniform(rng)), make([]int32, rows)
 					calls := make([]*ProductArgs, nodes)
 					for i := range calls {
-						a := &ProductArgs{Rows: rows, Width: width, Out: aligned(out), OutRow: width, Shift: &shift[0], Fit: true}
+						a := &ProductArgs{Rows: rows, Width: width, Out: aligned(out), OutRow: width, Shift: &shift[0], Fit: true, Scratch: aligned(newMatrix(1, width, 0, uniform(rng)))}
 						codes := make([]uint16, rows)
 						for r := range codes {
 							codes[r] = uint16(rng.IntN(256))

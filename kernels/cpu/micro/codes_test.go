@@ -23,7 +23,7 @@ func TestWideCodes(t *testing.T) {
 				for i := range list {
 					list[i] = Factor{Base: &table[0], Row: width, WideCodes: &codes[0]}
 				}
-				s.Product(&ProductArgs{Rows: len(codes), Width: width, Factors: list, Out: &out[0], OutRow: width, Shift: &shift[0], Fit: true})
+				s.Product(&ProductArgs{Rows: len(codes), Width: width, Factors: list, Out: &out[0], OutRow: width, Shift: &shift[0], Fit: true, Scratch: &make([]float32, width)[0]})
 				for r, c := range codes {
 					for j := range width {
 						x := float64(table[int(c)*width+j])

@@ -1,6 +1,9 @@
 package micro
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // plainFactors is the largest number of factors that are multiplied without
 // an exponent for each element.
@@ -29,7 +32,7 @@ func genericProduct(a *ProductArgs) {
 	}
 	var exps []int32
 	if a.isWide() {
-		exps = make([]int32, a.Width)
+		exps = unsafe.Slice((*int32)(unsafe.Pointer(a.Scratch)), a.Width)
 	}
 	for r := range a.Rows {
 		out := row(a.Out, r*a.OutRow, a.Width)

@@ -173,7 +173,8 @@ const ZeroRow = -1 << 31
 // as -127. More than three, and any number of them if the product is Wide, are
 // multiplied with an exponent for each element, so that nothing vanishes before
 // the row is scaled: an element is lost only if it is below 2^-126 of its row's
-// maximum. Exponents of elements are exact up to 2^24.
+// maximum. Exponents of elements are exact up to 2^24. Scratch is Width floats
+// of memory for them, which such a product writes over.
 type ProductArgs struct {
 	Rows, Width int
 	Factors     []Factor
@@ -182,6 +183,7 @@ type ProductArgs struct {
 	Shift       *int32
 	Fit         bool
 	Wide        bool
+	Scratch     *float32
 }
 
 // UpdateArgs are the arguments of Set.UpdatePanel: for r < Rows, j < W, with

@@ -52,7 +52,7 @@ func TestOverread(t *testing.T) {
 				s.AddScaled(pageEnd[float64](t, width), y, width, pageEnd[float64](t, rows), rows, width)
 				for _, extra := range []int{1, 3} {
 					factors := []Factor{{Base: row, Row: width, Codes: codes}, {Base: x, Row: width}, {Base: y, Row: width}, {Base: row, Row: width, WideCodes: wide}}
-					s.Product(&ProductArgs{Rows: rows, Width: width, Factors: factors[:1+extra], Out: f(n), OutRow: width, Shift: pageEnd[int32](t, rows), Fit: true})
+					s.Product(&ProductArgs{Rows: rows, Width: width, Factors: factors[:1+extra], Out: f(n), OutRow: width, Shift: pageEnd[int32](t, rows), Fit: true, Scratch: f(width)})
 				}
 				if s.BF16 != nil {
 					s.BF16.PackRows(pageEnd[uint32](t, rows*((width+1)/2)), (width+1)/2, x, width, rows, width)

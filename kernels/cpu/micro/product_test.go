@@ -17,11 +17,13 @@ type productCase struct {
 	out         *matrix
 	shift       []int32
 	wide        bool
+	scratch     *matrix
 }
 
 func newProductCase(rows, width, factors int, wideCodes bool, fill func() float32) *productCase {
 	rng := seeded()
 	p := &productCase{rows: rows, width: width, out: newMatrix(rows, width, 3, fill), shift: make([]int32, rows+2)}
+	p.scratch = newMatrix(1, width, 3, fill)
 	for i := range factors {
 		n := rows
 		codes, wide := make([]uint16, rows+1), make([]uint32, rows+1)
@@ -62,7 +64,7 @@ func (p *productCase) spread() {
 }
 
 func (p *productCase) args(from, rows int, fit bool) *ProductArgs {
-	a := &ProductArgs{Rows: rows, Width: p.width, Out: at(p.out.ptr(), from*p.out.stride), OutRow: p.out.stride, Shift: &p.shift[1+from], Fit: fit, Wide: p.wide}
+	a := &ProductArgs{Rows: rows, Width: p.width, Out: at(p.out.ptr(), from*p.out.stride), OutRow: p.out.stride, Shift: &p.shift[1+from], Fit: fit, Wide: p.wide, Scratch: p.scratch.ptr()}
 	for _, f := range p.factors {
 		switch {
 		case f.Codes != nil:
@@ -136,6 +138,7 @@ func (p *productCase) check(t *testing.T, name string, fit bool) {
 		t.Fatalf("%s: shifts beyond the rows were written", name)
 	}
 	p.out.check(t, name)
+	p.scratch.check(t, name+": scratch")
 }
 
 // TestProduct compares Product with exact products over widths, factors, codes
@@ -184,6 +187,42 @@ func TestProduct(t *testing.T) {
 				s.Product(p.args(cut, rows-cut, true))
 				p.check(t, name+" in two calls", true)
 				p.out.same(t, name+" in two calls", want)
+			}
+		}
+		checkControl(t)
+	})
+}
+
+// TestProductOfAnySize multiplies factors on both sides of the sizes at which a set may take another way, and compares the bits
+// with those of the same factors beside exponents of 0.
+func TestProductOfAnySize(t *testing.T) {
+	sizes := []float32{1, 1.7, 0x1p-30, 0x1p-41, 0x1.fffffep-42, 0x1.fffffep40, 0x1p41, 0x1p-126, 0x1.8p-127, 0x1p-140, 0x1.fffffep127, 0}
+	every(t, func(t *testing.T, s *Set) {
+		rng := seeded()
+		for _, width := range []int{8, 16, 64, 72, 104, 200} {
+			for factors := 1; factors <= 8; factors++ {
+				for odd := range sizes {
+					name := fmt.Sprintf("width=%d factors=%d size=%g", width, factors, sizes[odd])
+					p := newProductCase(4, width, factors, false, func() float32 { return 1 + rng.Float32() })
+					p.wide = true
+					for i, m := range p.tables { // whole tables in one of four, else single elements
+						for r := range m.rows {
+							for j := range width {
+								if (odd+i)%4 == 0 || rng.IntN(100) == 0 {
+									*m.at(r, j) = sizes[odd]
+								}
+							}
+						}
+					}
+					s.Product(p.args(0, 4, true))
+					p.check(t, name, true)
+					want := p.out.clone()
+					for i, m := range p.tables {
+						p.factors[i].Exps = newMatrix(m.rows, m.cols, m.stride-m.cols, func() float32 { return 0 }).ptr()
+					}
+					s.Product(p.args(0, 4, true))
+					p.out.same(t, name+" beside exponents", want)
+				}
 			}
 		}
 		checkControl(t)

@@ -128,6 +128,7 @@ type worker struct {
 	min         []float32
 	shift       []int32
 	row         []float32 // per-unit coefficients
+	exps        []float32 // exponents of the elements of a product
 	factors     []micro.Factor
 	panel       micro.PanelArgs // of the call at hand: arguments of a call that is not direct are allocated
 	product     micro.ProductArgs

@@ -148,7 +148,7 @@ func (x *executor) product(w *worker, e *elem, r, n int, out []float32, outRow i
 		n = x.alike(e, r, hi-r)
 		w.product = micro.ProductArgs{
 			Rows: n, Width: e.width, Factors: x.operand(w, e, r),
-			Out: &out[0], OutRow: outRow, Shift: &shift[r], Fit: fit, Wide: e.wide,
+			Out: &out[0], OutRow: outRow, Shift: &shift[r], Fit: fit, Wide: e.wide, Scratch: &w.exps[0],
 		}
 		x.set.Product(&w.product)
 		out = out[min(n*outRow, len(out)):]

@@ -149,7 +149,7 @@ func (z sizes) memory(x *executor) Memory {
 		}
 	}
 	threads := int64(x.threads)
-	own := 4*int64(9*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes()+z.function.bytes())
+	own := 4*int64(10*z.width+x.rowsMax+z.pairs.total()+z.mix.total()) + int64(z.half.bytes()+z.function.bytes())
 	big := 4 * int64(z.e+z.fp+z.tt+z.grad+z.count)
 	m.Scratch += threads*own + 4*(min(threads, singleParts)*int64(z.single.own)+int64(z.single.shared))
 	if x.forwardPlan.lockstep {
@@ -204,6 +204,7 @@ func (x *executor) workspace() {
 		w.min = cpu.Aligned[float32](z.width)
 		w.shift = make([]int32, x.rowsMax)
 		w.row = cpu.Aligned[float32](8 * z.width)
+		w.exps = cpu.Aligned[float32](z.width)
 		w.pairs.init(z.pairs)
 		w.half.init(z.half)
 		w.mix.init(z.mix)

@@ -108,7 +108,7 @@ func allocated(x *executor) Memory {
 	}
 	pairs := map[*uint32]bool{}
 	for _, w := range x.workers {
-		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row)
+		add(w.e, w.fp, w.tt, w.grad, w.count, w.min, w.row, w.exps)
 		add(w.mix.flows, w.mix.rows, w.mix.table, w.mix.strip)
 		m.Scratch += 4 * int64(len(w.shift))
 		m.Scratch += 8 * int64(len(w.function.terms)+len(w.function.logs))
