@@ -206,6 +206,51 @@ func TestDegenerate(t *testing.T) {
 	}
 }
 
+// TestMachine compares integers of 64 bits, of all sizes and about the powers of two at which products stop to fit, with
+// integers of any size: where the result fits it is the same, and where it does not that is said.
+func TestMachine(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 1))
+	draw := func() int64 {
+		x := int64(1)<<r.IntN(63) + r.Int64N(3) - 1
+		if r.IntN(3) == 0 {
+			x = r.Int64() >> r.IntN(63)
+		}
+		if r.IntN(2) == 0 {
+			return -x
+		}
+		return x
+	}
+	m, u := machine{}, unlimited{}
+	large, refused := 0, 0
+	for range 20000 {
+		a, p, b, c := draw(), draw(), draw(), draw()
+		if r.IntN(8) == 0 {
+			b, c = 1, 0
+		}
+		want, _ := u.cross(u.of(a), u.of(p), u.of(b), u.of(c), u.of(1))
+		fits := true
+		for _, x := range []*big.Int{new(big.Int).Mul(u.of(a), u.of(p)), new(big.Int).Mul(u.of(b), u.of(c)), want} {
+			fits = fits && x.IsInt64() && x.Int64() != -1<<63
+		}
+		got, ok := m.cross(a, p, b, c, 1)
+		if ok != fits || ok && got != want.Int64() {
+			t.Fatalf("%d*%d - %d*%d: %d (fits: %t), want %v", a, p, b, c, got, ok, want)
+		}
+		if !ok {
+			refused++
+		} else if !small(a) || !small(p) || !small(b) || !small(c) {
+			large++
+		}
+		b, p = max(b, -b), max(p, -p)
+		if got, want := m.compareProducts(a, p, c, b), u.compareProducts(u.of(a), u.of(p), u.of(c), u.of(b)); got != want {
+			t.Fatalf("%d*%d beside %d*%d: %d, want %d", a, p, c, b, got, want)
+		}
+	}
+	if large < 2000 || refused < 2000 {
+		t.Errorf("%d large numbers and %d that do not fit: the test says little", large, refused)
+	}
+}
+
 func TestNothing(t *testing.T) {
 	for _, c := range []struct {
 		p    Problem
