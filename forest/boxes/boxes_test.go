@@ -33,7 +33,10 @@ func random(rng *rand.Rand, n, categorical int) *forest.Forest {
 				t.Nodes[at] = node
 				return at
 			}
-			node := forest.Node{ID: at, Feature: int32(rng.IntN(n)), MissingYes: rng.IntN(2) == 0, Threshold: float64(rng.IntN(9))/2 - 1}
+			node := forest.Node{ID: at, Feature: int32(rng.IntN(n)), MissingYes: rng.IntN(2) == 0, Threshold: float64(rng.IntN(9))/10 - 0.2}
+			if f.Input == forest.Float32 {
+				node.Threshold = float64(float32(node.Threshold))
+			}
 			node.Test = forest.Less + forest.Test(rng.IntN(4))
 			if int(node.Feature) < categorical {
 				node.Test = forest.Less + forest.Test(rng.IntN(int(forest.InExact)))
@@ -59,8 +62,8 @@ func random(rng *rand.Rand, n, categorical int) *forest.Forest {
 	return f
 }
 
-// inside reports whether a row lies in a box.
-func inside(x *boxes.Finder, b *boxes.Boxes, box int, row []float64, domains []boxes.Domain) bool {
+// inside reports whether a row, rounded as the forest rounds cells, lies in a box.
+func inside(x *boxes.Finder, b *boxes.Boxes, box int, row []float64, domains []boxes.Domain, input forest.Precision) bool {
 	for _, number := range b.Sets[b.Start[box]:b.Start[box+1]] {
 		s := x.Set(number)
 		cell := row[s.Feature]
@@ -68,7 +71,12 @@ func inside(x *boxes.Finder, b *boxes.Boxes, box int, row []float64, domains []b
 			if !slices.ContainsFunc(s.In, func(r boxes.Run) bool { return slices.Contains(numbers[r.First:r.Last+1], cell) }) {
 				return false
 			}
-		} else if !(cell >= s.Low && cell < s.High) {
+			continue
+		}
+		if input == forest.Float32 {
+			cell = float64(float32(cell))
+		}
+		if !(cell >= s.Low && cell < s.High) {
 			return false
 		}
 	}
@@ -98,8 +106,25 @@ func looks(f *forest.Forest, row []float64) bool {
 	return false
 }
 
+// wellFormed reports whether the sets of a box ascend, are of a feature each, and leave something out of its domain.
+func wellFormed(x *boxes.Finder, ids []int32, domains []boxes.Domain) bool {
+	of := map[int]bool{}
+	for i, id := range ids {
+		s := x.Set(id)
+		whole := math.IsInf(s.Low, -1) && math.IsInf(s.High, 1)
+		if n := len(domains[s.Feature].Numbers); n > 0 {
+			whole = slices.Equal(s.In, []boxes.Run{{Last: int32(n) - 1}})
+		}
+		if whole || of[s.Feature] || i > 0 && ids[i-1] >= id {
+			return false
+		}
+		of[s.Feature] = true
+	}
+	return len(ids) > 0
+}
+
 // TestFind: whatever the missing cells turn out to be, the values of the boxes that the row then
-// lies in are its raw scores, and no box is there twice.
+// lies in are its raw scores, and no box is there twice. Cells are tenths, which the forest rounds as it rounds thresholds.
 func TestFind(t *testing.T) {
 	found := 0
 	for seed := range uint64(300) {
@@ -112,13 +137,13 @@ func TestFind(t *testing.T) {
 		}
 		domains := make([]boxes.Domain, n)
 		for i := range categorical {
-			domains[i].Numbers = [][]float64{{0, 1, 2, 3}, {1, 0}, {-1.5, 0, 2.5}, {1}}[rng.IntN(4)]
+			domains[i].Numbers = [][]float64{{0, 1, 2, 3}, {1, 0}, {-1.5, 0, 2.5}, {1}, {0.1, 0.3, -0.1, 0.6}}[rng.IntN(5)]
 		}
 		draw := func(feature int) float64 {
 			if numbers := domains[feature].Numbers; numbers != nil {
 				return numbers[rng.IntN(len(numbers))]
 			}
-			return float64(rng.IntN(20))/4 - 2
+			return float64(rng.IntN(24))/20 - 0.3
 		}
 		x, err := boxes.New(f, domains)
 		if err != nil {
@@ -143,8 +168,8 @@ func TestFind(t *testing.T) {
 			for i := range b.Len() {
 				ids := b.Sets[b.Start[i]:b.Start[i+1]]
 				key := fmt.Sprint(ids)
-				if seen[key] || len(ids) == 0 {
-					t.Fatalf("seed %d: box %v is there twice, or has no sets", seed, ids)
+				if seen[key] || !wellFormed(x, ids, domains) {
+					t.Fatalf("seed %d: box %v is there twice, or not a set of each of some features", seed, ids)
 				}
 				seen[key] = true
 			}
@@ -161,7 +186,7 @@ func TestFind(t *testing.T) {
 				}
 				got := slices.Clone(b.Sure)
 				for i := range b.Len() {
-					if inside(x, &b, i, whole, domains) {
+					if inside(x, &b, i, whole, domains, f.Input) {
 						got[0] += b.Values[2*i]
 						got[1] += b.Values[2*i+1]
 					}
