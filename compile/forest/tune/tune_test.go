@@ -75,12 +75,14 @@ type fake struct {
 	at     map[string]Params
 	time   func(p Params) time.Duration // 0: no code
 	loads  map[string]int
+	calls  map[Params]int
+	cold   time.Duration // what a first call takes besides twice its time
 	closed int
 	open   int
 }
 
 func newFake(s *Shape, space []Params, times func(p Params) time.Duration) *fake {
-	f := &fake{at: map[string]Params{}, time: times, loads: map[string]int{}}
+	f := &fake{at: map[string]Params{}, time: times, loads: map[string]int{}, calls: map[Params]int{}}
 	for _, p := range space {
 		f.at[p.Schedule(s.Depth).Text()] = p
 	}
@@ -112,8 +114,8 @@ type fakeCall struct {
 func (c *fakeCall) Call(ctx context.Context) (time.Duration, error) {
 	c.n++
 	d := c.f.time(c.p)
-	if c.n == 1 {
-		d *= 2
+	if c.f.calls[c.p]++; c.n == 1 {
+		d += d + c.f.cold
 	}
 	return d, ctx.Err()
 }
@@ -175,6 +177,40 @@ func TestSearch(t *testing.T) {
 			if len(fin.Times) != FinalRounds || i > 0 && fin.Median < r.Finals[i-1].Median {
 				t.Errorf("finalist %d: %+v", i, fin)
 			}
+		}
+	}
+}
+
+// TestSearchCold: a short call that takes many times as long while memory is cold is judged by the calls behind it. A long
+// one, of a schedule that is far behind, is made once.
+func TestSearchCold(t *testing.T) {
+	s := hundred(8)
+	space := Space(s, 64)
+	for _, c := range []struct {
+		short time.Duration // of the fastest
+		calls int           // of one that takes ten times as long
+	}{{5 * time.Microsecond, 2}, {5 * time.Millisecond, 1}} {
+		times := func(p Params) time.Duration {
+			if p.Represent == schedule.Sparse {
+				return 10 * c.short
+			}
+			return hills(p) / (5 * time.Millisecond / c.short)
+		}
+		f := newFake(s, space, times)
+		f.cold = 100 * time.Microsecond
+		r, err := Search(t.Context(), s, MachineOf("avx2"), space, f.load, Options{Batch: 64, Threads: 1, Exhaustive: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Points {
+			p := &r.Points[i]
+			if want := times(p.Params); want < time.Millisecond && p.Seconds != want.Seconds() {
+				t.Fatalf("a call of %v, cold %v more, is said to take %v s: %+v", want, want+f.cold, p.Seconds, p.Params)
+			}
+		}
+		last := space[slices.IndexFunc(space, func(p Params) bool { return p.Represent == schedule.Sparse && p.TileNodes > 1 && p.ByDepth })]
+		if f.calls[last] > c.calls {
+			t.Errorf("a schedule that is far behind is called %d times, want %d at most", f.calls[last], c.calls)
 		}
 	}
 }
