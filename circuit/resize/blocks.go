@@ -11,7 +11,7 @@ import (
 // which lies within one child.
 type grid struct {
 	rows, cols int
-	columns    int // blocks beside each other
+	columns    int // blocks beside each other; of grids of a new circuit alone
 	blocks     []block
 }
 
@@ -26,16 +26,14 @@ type block struct {
 // ascending order. What the graph's own edge blocks leave out is not among them.
 func gridOf(g *circuit.Graph, id circuit.NodeID, size int) grid {
 	n := &g.Nodes[id]
-	columns := g.Columns(id)
 	e := n.Edges
 	if e == nil {
-		e = &circuit.Edges{Rows: n.Units, Cols: columns, Pairs: [][2]int32{{0, 0}}}
+		e = &circuit.Edges{Rows: n.Units, Cols: g.Columns(id), Pairs: [][2]int32{{0, 0}}}
 	}
 	w := grid{rows: gcd(size, e.Rows), cols: gcd(size, e.Cols)}
 	for _, c := range n.Children {
 		w.cols = gcd(w.cols, g.Nodes[c].Units)
 	}
-	w.columns = columns / w.cols
 	down, across := e.Rows/w.rows, e.Cols/w.cols
 	w.blocks = make([]block, 0, len(e.Pairs)*down*across)
 	for k, p := range e.Pairs {
