@@ -79,6 +79,45 @@ func TestNPYTypes(t *testing.T) {
 	}
 }
 
+// TestColumns: rows of several numbers of two bytes and more, and the integers of 64 bits behind those that float64 rounds.
+func TestColumns(t *testing.T) {
+	const exact = 1<<62 + 1
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		sign := map[binary.ByteOrder]string{binary.LittleEndian: "<", binary.BigEndian: ">"}[order]
+		open := func(descr string, data any) *Reader {
+			r, err := OpenNPY(bytes.NewReader(npy(header(sign+descr, "False", "(2, 3)"), bytesOf(t, order, data)...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		r := open("i2", []int16{1, -2, 3, 4, 5, -600})
+		if got, err := rows(r); err != nil || got != "[1 -2 3] [4 5 -600]" {
+			t.Errorf("%si2: %s, %v", sign, got, err)
+		}
+		if bits, ok := r.Integer(1); ok {
+			t.Errorf("%si2 has an integer of 64 bits: %d", sign, bits)
+		}
+		r = open("i8", []int64{7, exact, -exact, 8, 9, exact})
+		row := make([]float64, 3)
+		if err := r.Next(row); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []int64{7, exact, -exact} {
+			if bits, ok := r.Integer(i); !ok || int64(bits) != want || row[i] != float64(want) {
+				t.Errorf("%si8: number %d is %d (%t) and %v, want %d", sign, i, int64(bits), ok, row[i], want)
+			}
+		}
+	}
+	r, err := OpenNPY(bytes.NewReader(npy(header("<f8", "False", "(1,)"), make([]byte, 8)...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bits, ok := r.Integer(0); ok {
+		t.Errorf("f8 has an integer: %d", bits)
+	}
+}
+
 func TestNPYOrder(t *testing.T) {
 	// a[n, i, j] = 100n + 10i + j, of shape (2, 3, 2).
 	want := "[0 1 10 11 20 21] [100 101 110 111 120 121]"
