@@ -121,7 +121,7 @@ func (f *farkas) steps(dependence int, unknowns []int64) (steps int64, same bool
 // least is a lower bound of the steps between the ends of a dependence, rounded down to 0 or 1.
 func (f *farkas) least(dependence int, unknowns []int64) int64 {
 	for _, c := range f.keep {
-		if c.dependence != dependence || c.height == 0 {
+		if c.dependence != dependence {
 			continue
 		}
 		if v, ok := polyhedron.Dot(c.row, unknowns); !ok || v < c.height {

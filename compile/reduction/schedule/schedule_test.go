@@ -190,6 +190,42 @@ func TestDirection(t *testing.T) {
 	}
 }
 
+// TestLate: an array is computed in the step that first reads it, if that is as much later for all elements, and
+// unless it is an output or needs itself.
+func TestLate(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		output     string
+		steps      int64 // between s[3] and o[3]
+	}{
+		{"read once", "o[k] = s[k] : { [k] : 2 <= k < N };", "o", 0},
+		{"read again", "o[k] = s[k] + s[k-1] : { [k] : 2 <= k < N };", "o", 0},
+		{"read at two distances", "o[k] = s[k] : { [k] : 2 <= k < N }; o[k] = s[k-N] : { [k] : N <= k < M };", "o", 1},
+		{"output", "o[k] = s[k] : { [k] : 2 <= k < N };", "o, s", 1},
+		{"needs itself", "o[k] = s[k] : { [k] : 2 <= k < N }; s[k] += s[k-1]/2 : { [k] : 2 <= k < N };", "o", 1},
+	} {
+		p := parse(t, "param N, M : N >= 4, M >= N, M <= 2*N; size N = 6, M = 9; input float x[N]; array float s[N], o[M]; output "+c.output+`;
+o[k] = 1 : { [k] : 0 <= k < 2 };
+s[k] += x[k]*o[k-1] : { [k] : 1 <= k < N };
+`+c.text)
+		deps, err := Dependences(p)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		s, err := New(p, deps)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		if enumerate(t, p, s, deps, 5) == 0 {
+			t.Errorf("%s: no dependences", c.name)
+		}
+		at := func(array string) int64 { return s.time(array, []int64{6, 9}, []int64{3})[1] }
+		if got := at("o") - at("s"); got != c.steps {
+			t.Errorf("%s: read %d steps later, want %d", c.name, got, c.steps)
+		}
+	}
+}
+
 // TestInPlace wants the elements of an array that is kept in place in their order, also those that are not read.
 func TestInPlace(t *testing.T) {
 	for mark, want := range map[string]int{"up": 1, "down": -1} {
