@@ -124,3 +124,35 @@ func TestCodecCutSource(t *testing.T) {
 		t.Errorf("%d rows of the whole, want 10000", stats.Rows)
 	}
 }
+
+// full is a disk with room for so many bytes.
+type full int
+
+var errFull = errors.New("no room")
+
+func (f *full) Write(p []byte) (int, error) {
+	n := min(len(p), int(*f))
+	if *f -= full(n); n < len(p) {
+		return n, errFull
+	}
+	return n, nil
+}
+
+// TestCodecFull wants the error of a disk that is full, wherever it is that, both ways.
+func TestCodecFull(t *testing.T) {
+	m := exactModel(t)
+	rows := bytes.Repeat([]byte("grey,1,2,3,4,1,0\n"), 300)
+	file, _ := roundTrip(t, m, rows)
+	for _, n := range []int{0, 1, len(file) / 2, len(file) - 1} {
+		dst := full(n)
+		if _, err := m.Compress(context.Background(), &dst, bytes.NewReader(rows)); !errors.Is(err, errFull) {
+			t.Errorf("room for %d of %d bytes: %v", n, len(file), err)
+		}
+	}
+	for _, n := range []int{0, 1, len(rows) / 2, len(rows) - 1} {
+		dst := full(n)
+		if _, err := m.Decompress(context.Background(), &dst, bytes.NewReader(file)); !errors.Is(err, errFull) {
+			t.Errorf("room for %d of the %d bytes of the rows: %v", n, len(rows), err)
+		}
+	}
+}
