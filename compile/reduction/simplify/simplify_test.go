@@ -422,6 +422,24 @@ s[k] += x[i] : { [k,m,i] : 0 <= k <= N, 2*m = k, 0 <= i < N, i <= k } if z[i] ==
 	}
 }
 
+// TestSomeSizes simplifies a sum that has points at some sizes alone: where two that the context orders are equal.
+func TestSomeSizes(t *testing.T) {
+	p := parse(t, `param N, M : N >= 1, M >= N; size N = 1000, M = 1000; input float x[N]; array float s[N]; output s;
+s[k] += x[i] : { [k,i] : N = M, 0 <= k < N, 0 <= i <= k };`)
+	q, r, err := Simplify(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Steps) == 0 {
+		t.Errorf("no steps, %v", r.Refused)
+	}
+	for m := range int64(3) {
+		if err := same(p, q, map[string]int64{"N": 5, "M": 5 + m}, 1, 1e-12); err != nil {
+			t.Errorf("M=%d: %v\n%v", 5+m, err, q)
+		}
+	}
+}
+
 // TestGuardedFactors simplifies a sum whose guard keeps out data that would be an index outside of a factor.
 func TestGuardedFactors(t *testing.T) {
 	p := parse(t, `param N, K, M : N >= 2, K >= 2, M >= 1; size N = 1000, K = 50, M = 8;
