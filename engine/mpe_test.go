@@ -223,6 +223,23 @@ func TestBeamQueries(t *testing.T) {
 	}
 }
 
+// TestBeamOfValues: a beam goes uphill from the modes of all units of a column without codes. Here two overlap, whose peak is
+// above that of the largest, which max-product takes.
+func TestBeamOfValues(t *testing.T) {
+	normal := func(mean float64) part { return part{circuit.Gaussian{}, []float64{mean, 1}} }
+	bit := part{circuit.Bernoulli{}, []float64{0.5, 0.5}}
+	g, params := mixture([]float64{0.4, 0.3, 0.3}, [][]part{{normal(-3), bit}, {normal(2), bit}, {normal(3), bit}})
+	m := buildWith(t, g, params, engine.Options{Rows: 8, Queries: true})
+	rows := [][]float64{{missing, 0}, {missing, missing}}
+	plain, _, _ := m.complete(t, rows, engine.MPEOptions{})
+	full, _, _ := m.complete(t, rows, engine.MPEOptions{Beam: 1})
+	for r := range rows {
+		if !near(plain[r][0], -3, 1e-3) || !near(full[r][0], 2.5, 1e-3) {
+			t.Errorf("row %v: max-product finds %v and a beam %v, want -3 and 2.5", rows[r], plain[r][0], full[r][0])
+		}
+	}
+}
+
 // TestMPEQueriesDependOnTheRowAlone completes the same rows in one batch and in parts.
 func TestMPEQueriesDependOnTheRowAlone(t *testing.T) {
 	g := reference.Random(rand.New(rand.NewPCG(5, 64)), reference.RandomOptions{Vars: 5, MaxUnits: 12, MaxCodes: 3})
