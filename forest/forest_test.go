@@ -3,6 +3,7 @@ package forest_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,6 +125,65 @@ func TestSumOrder(t *testing.T) {
 		f.Base[0], f.BaseLast, f.Sum = tt.base, tt.last, tt.sum
 		if err := forest.Evaluate(f, forest.Margin, make([]float64, 2), out[:]); err != nil || out[0] != tt.want {
 			t.Errorf("%+v: %v: %v", tt, out[0], err)
+		}
+	}
+}
+
+// TestCombine: sums, minima and maxima over trees, each with a base, divided, or neither; no tree has a value for the second output.
+func TestCombine(t *testing.T) {
+	f := stump()
+	f.Outputs, f.Base = 2, []float64{0.5, 0.25}
+	for _, v := range []float64{-8, 2} {
+		f.Trees = append(f.Trees, forest.Tree{Weight: 0.5, Nodes: []forest.Node{{First: 0, Last: 1}}, Values: []forest.Value{{Value: v}}})
+	}
+	for _, c := range []struct {
+		combine forest.Combine
+		last    bool
+		divisor []float64
+		want    [4]float64 // of two rows, which have 3 and 4 from the first tree
+	}{
+		{forest.Sum, false, nil, [4]float64{0.5, 0.25, 1.5, 0.25}},
+		{forest.Sum, true, nil, [4]float64{0.5, 0.25, 1.5, 0.25}},
+		{forest.Sum, false, []float64{2, 4}, [4]float64{0.25, 0.0625, 0.75, 0.0625}},
+		{forest.Sum, true, []float64{2, 4}, [4]float64{0.5, 0.25, 1, 0.25}},
+		{forest.Min, false, nil, [4]float64{-3.5, 0.25, -3.5, 0.25}},
+		{forest.Max, false, nil, [4]float64{3.5, 0.25, 4.5, 0.25}},
+		{forest.Max, false, []float64{2, 4}, [4]float64{2, 0.25, 2.5, 0.25}},
+	} {
+		f.Combine, f.BaseLast, f.Divisor = c.combine, c.last, c.divisor
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		var out [4]float64
+		if err := forest.Evaluate(f, forest.Margin, []float64{0, 0, 2, 0}, out[:]); err != nil || out != c.want {
+			t.Errorf("%+v: %v: %v", c, out, err)
+		}
+	}
+}
+
+// TestLinear: a linear model of several outputs, in which a missing cell counts as 0.
+func TestLinear(t *testing.T) {
+	f := &forest.Forest{
+		Features: 2, Outputs: 3, Base: []float64{100, 200, 300}, Alpha: 1, Classes: 3, Link: forest.Argmax,
+		Linear: &forest.Linear{Bias: []float64{1, 2, 3}, Weights: []float64{10, 20, 30, -1, -2, -300}},
+	}
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	rows := []float64{1, 0, 2, 0.5, math.NaN(), 1, 3, math.NaN()}
+	want := []float64{111, 222, 333, 120.5, 241, 213, 100, 200, 3, 131, 262, 393}
+	out := make([]float64, len(want))
+	if err := forest.Evaluate(f, forest.Margin, rows, out); err != nil || !slices.Equal(out, want) {
+		t.Errorf("margins %v, want %v: %v", out, want, err)
+	}
+	classes := make([]float64, 4)
+	if err := forest.Evaluate(f, forest.Class, rows, classes); err != nil || !slices.Equal(classes, []float64{2, 1, 1, 2}) {
+		t.Errorf("classes %v: %v", classes, err)
+	}
+	for _, wrong := range []forest.Linear{{Bias: make([]float64, 2), Weights: f.Linear.Weights}, {Bias: f.Linear.Bias, Weights: make([]float64, 5)}} {
+		f.Linear = &wrong
+		if err := f.Check(); !errors.Is(err, forest.ErrForest) {
+			t.Errorf("%d biases and %d weights: %v", len(wrong.Bias), len(wrong.Weights), err)
 		}
 	}
 }
