@@ -343,7 +343,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestWarnOfEmpty warns of columns that have no cell in any file, unless their type is set.
+// TestWarnOfEmpty warns of columns that have no cell in any file, unless their type is set. A file without a cell of a column says
+// nothing about its numbers, such as that one is 0.
 func TestWarnOfEmpty(t *testing.T) {
 	first, second := "a,b,c,d\n1,?,,x\n2,NA,,y\n", "a,b,c,d\n0,,3,x\n"
 	const one, more = `"b" has no observed cell to learn from; set its type to skip to leave it out`,
@@ -359,6 +360,7 @@ func TestWarnOfEmpty(t *testing.T) {
 		{[]string{first}, Options{Types: map[string]Type{"b": {Skip: true}, "c": {Kind: Continuous}}}, ``},
 		{[]string{second}, Options{}, one},
 		{[]string{"a,b\n0,1\n"}, Options{}, ``},
+		{[]string{"a\n1000000.5\n1000001.5\n1000003.5\n", "a\n?\n"}, Options{}, ``},
 	} {
 		var paths []string
 		for i, in := range tt.files {
