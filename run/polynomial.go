@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/engine"
@@ -87,7 +88,7 @@ func ParsePolynomial(s *dataset.Schema, text string) (Polynomial, error) {
 			return Polynomial{}, err
 		}
 		if t.Factor *= sign; math.IsInf(t.Factor, 0) {
-			return Polynomial{}, p.fail("the factor of the term before character %d is beyond the largest number", p.at+1)
+			return Polynomial{}, p.fail("the factor of the term before character %d is beyond the largest number", p.character(p.at))
 		}
 		if len(t.Columns) == 0 {
 			sum.Constant += t.Factor
@@ -103,7 +104,7 @@ func ParsePolynomial(s *dataset.Schema, text string) (Polynomial, error) {
 		case p.text[p.at] == '+' || p.text[p.at] == '-':
 			sign = p.sign(1)
 		default:
-			return Polynomial{}, p.fail("character %d: want +, - or * before %.20q", p.at+1, p.text[p.at:])
+			return Polynomial{}, p.failAt(p.at, "want +, - or * before %.20q", p.text[p.at:])
 		}
 	}
 }
@@ -118,6 +119,14 @@ type polynomialParser struct {
 func (p *polynomialParser) fail(format string, args ...any) error {
 	return fmt.Errorf("%w: %.60q: %s", ErrOptions, p.text, fmt.Sprintf(format, args...))
 }
+
+// failAt is fail with the character that the byte at begins.
+func (p *polynomialParser) failAt(at int, format string, args ...any) error {
+	return p.fail("character %d: %s", p.character(at), fmt.Sprintf(format, args...))
+}
+
+// character counts the characters up to a byte, from 1.
+func (p *polynomialParser) character(at int) int { return utf8.RuneCountInString(p.text[:at]) + 1 }
 
 func (p *polynomialParser) skip() {
 	p.at = len(p.text) - len(strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace))
@@ -144,6 +153,7 @@ func (p *polynomialParser) term() (Term, error) {
 		if p.at == len(p.text) {
 			return t, p.fail("it ends where a number or a column is wanted")
 		}
+		from := p.at
 		if c := p.text[p.at]; c >= '0' && c <= '9' || c == '.' {
 			x, err := p.number()
 			if err != nil {
@@ -159,14 +169,14 @@ func (p *polynomialParser) term() (Term, error) {
 			if p.skip(); p.at < len(p.text) && p.text[p.at] == '^' {
 				p.at++
 				if p.skip(); !strings.HasPrefix(p.text[p.at:], "2") || digitAt(p.text, p.at+1) {
-					return t, p.fail("character %d: want 2 after ^; moments of higher degree are not computed", p.at+1)
+					return t, p.failAt(p.at, "want 2 after ^; moments of higher degree are not computed")
 				}
 				p.at++
 				t.Columns = append(t.Columns, v)
 			}
 		}
 		if len(t.Columns) > 2 {
-			return t, p.fail("character %d: a term has more than two columns; moments of higher degree are not computed", p.at+1)
+			return t, p.failAt(from, "a term has more than two columns; moments of higher degree are not computed")
 		}
 		if p.skip(); p.at == len(p.text) || p.text[p.at] != '*' {
 			return t, nil
@@ -191,7 +201,7 @@ func (p *polynomialParser) number() (float64, error) {
 	}
 	x, err := strconv.ParseFloat(p.text[p.at:end], 64)
 	if err != nil {
-		return 0, p.fail("character %d: %.20q is not a number", p.at+1, p.text[p.at:end])
+		return 0, p.failAt(p.at, "%.20q is not a number", p.text[p.at:end])
 	}
 	p.at = end
 	return x, nil
@@ -207,7 +217,7 @@ func (p *polynomialParser) column() (int, error) {
 	case rest[0] == '"':
 		quoted, _, ok := strings.Cut(rest[1:], `"`)
 		if !ok {
-			return 0, p.fail(`character %d: a name begins with " and does not end`, from+1)
+			return 0, p.failAt(from, `a name begins with " and does not end`)
 		}
 		name = quoted
 		p.at += len(quoted) + 2
@@ -215,7 +225,7 @@ func (p *polynomialParser) column() (int, error) {
 		n := len(rest[1:]) - len(strings.TrimLeft(rest[1:], "0123456789"))
 		k, err := strconv.Atoi(rest[1 : 1+n])
 		if err != nil || k < 1 || k > len(p.schema.Columns) {
-			return 0, p.fail("character %d: want a number from 1 to %d after $", from+1, len(p.schema.Columns))
+			return 0, p.failAt(from, "want a number from 1 to %d after $", len(p.schema.Columns))
 		}
 		p.at += 1 + n
 		return k - 1, nil
@@ -225,7 +235,7 @@ func (p *polynomialParser) column() (int, error) {
 			end = len(rest)
 		}
 		if end == 0 {
-			return 0, p.fail("character %d: want a number or a column before %.20q", from+1, rest)
+			return 0, p.failAt(from, "want a number or a column before %.20q", rest)
 		}
 		name = rest[:end]
 		p.at += end
@@ -235,6 +245,6 @@ func (p *polynomialParser) column() (int, error) {
 			return i, nil
 		}
 	}
-	return 0, p.fail(`character %d: the model has no column %.60q; write a name of its header, between " if it has other characters than letters, digits, . and _, or $1 to $%d`,
-		from+1, name, len(p.schema.Columns))
+	return 0, p.failAt(from, `the model has no column %.60q; write a name of its header, between " if it has other characters than letters, digits, . and _, or $1 to $%d`,
+		name, len(p.schema.Columns))
 }

@@ -50,6 +50,10 @@ func TestParsePolynomial(t *testing.T) {
 		"1e308+1e308": "beyond the largest", strings.Repeat("1+", maxPolynomial): "bytes",
 		strings.Repeat("n", maxPolynomial): "no column", `"` + strings.Repeat("n", 60000) + `"`: "no column", "$" + strings.Repeat("7", 60000): "1 to 5",
 		strings.Repeat("7", 60000): "not a number",
+		"größe ? age":              "character 7: want +, - or *", "größe*(2)": "character 7: want a number or a column", "größe^3": "character 7: want 2",
+		"größe^2*age*2": "character 9: a term has more than two", "größe*größe*age": "character 13: a term has more than two",
+		"größe + 1.2.3": "character 9: \"1.2.3\"", "größe*$9": "character 7: want a number from", `größe*"x`: "character 7: a name begins", "größe*x": "character 7: the model has no",
+		"größe*1e308*1e308 + 1": "before character 19 is beyond",
 	} {
 		_, err := ParsePolynomial(s, text)
 		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400 {
