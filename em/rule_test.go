@@ -67,4 +67,9 @@ func TestRuleAt(t *testing.T) {
 	if none.Steps(50) != 0 || none.RuleAt(0, none.Steps(50), 0).Step != 1 {
 		t.Errorf("a phase of no epochs has %d steps", none.Steps(50))
 	}
+	for count, want := range map[float64]float64{0: 0, 1e-300: 0x1p-100, 0.3: 0.3} { // none is none: what no row comes to is left alone
+		if got := (&em.Phase{Rule: em.FullBatch, Pseudocount: count}).RuleAt(0, 1, 0).Pseudocount; got != want {
+			t.Errorf("a pseudocount of %v becomes %v, want %v", count, got, want)
+		}
+	}
 }
