@@ -114,8 +114,11 @@ func TestConformanceErrors(t *testing.T) {
 			t.Errorf("%d bytes: %d %s", length, w.Code, w.Body)
 		}
 	}
-	if n := s.metrics.Pending.Load(); n != 0 {
-		t.Errorf("%d bytes stay reserved", n)
+	if n, calls := s.metrics.Pending.Load(), s.metrics.InFlight.Load(); n != 0 || calls != 0 {
+		t.Errorf("%d bytes stay reserved, and %d requests in flight", n, calls)
+	}
+	if w := ask(t, s, "POST", "/v2/models/m/infer", row, "Content-Encoding", "identity"); w.Code != 200 {
+		t.Error("a body as it is:", w.Code, w.Body)
 	}
 	for path, status := range map[string]int{"/v2/models/nope": 404, "/v2/models/nope/ready": 404, "/v2/models/nope/stats": 404, "/v2/models/m/versions/7": 404, "/v2/models/m/versions/7/ready": 404, "/v2/models/m/versions/7/stats": 404} {
 		if w := ask(t, s, "GET", path, ""); w.Code != status {
