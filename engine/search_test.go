@@ -183,6 +183,31 @@ func TestMarginalMAPOfSoft(t *testing.T) {
 	}
 }
 
+// TestMarginalMAPOfNarrowLeaves bounds values whose densities are far above 1, and those of codes, whose probabilities are not.
+func TestMarginalMAPOfNarrowLeaves(t *testing.T) {
+	normal := func(mean, sd float64) part { return part{circuit.Gaussian{}, []float64{mean, sd}} }
+	bit := part{circuit.Bernoulli{}, []float64{0.5, 0.5}}
+	g, params := mixture([]float64{0.5, 0.5}, [][]part{{normal(0, 0.01), bit, bit}, {normal(1, 0.02), bit, bit}})
+	m := buildWith(t, g, params, engine.Options{Rows: 8, Queries: true})
+	peak := -math.Log(0.01 * math.Sqrt(2*math.Pi))
+	for _, row := range [][]float64{{missing, missing, missing}, {missing, missing, 1}, {missing, 0, missing}} {
+		_, ll, bound := m.complete(t, [][]float64{row}, engine.MPEOptions{Beam: 2, Of: []bool{true, false, true}})
+		observed := 0.0
+		for _, x := range row[1:] {
+			if x == x {
+				observed += math.Log(0.5)
+			}
+		}
+		best := peak + math.Log(0.5) + observed
+		if row[2] != row[2] {
+			best += math.Log(0.5) // the completed bit
+		}
+		if !near(ll[0], best, 1e-4) || row[1] != row[1] && !near(bound[0], peak+observed, 1e-4) {
+			t.Errorf("row %v: log-likelihood %v, want %v; the bound is %v, want %v", row, ll[0], best, bound[0], peak+observed)
+		}
+	}
+}
+
 // TestMarginalMAPOfValues bounds values of leaves of all families: no draw of them is likelier than the bound says.
 func TestMarginalMAPOfValues(t *testing.T) {
 	tested := 0
