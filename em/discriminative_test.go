@@ -49,6 +49,9 @@ func classified(t *testing.T, class int) map[string]*circuit.Graph {
 		}
 		out["rat-spn of "+name], out["hclt of "+name], out["single units of "+name] = rat, hclt, single
 	}
+	if out["sums of several blocks"], err = structures.HCLT(tree, structures.HCLTOptions{Latents: 40, Leaf: families["categorical"]}); err != nil {
+		t.Fatal(err)
+	}
 	for _, g := range out {
 		if err := structures.AddClass(g, class, classes); err != nil {
 			t.Fatal(err)
