@@ -8,6 +8,36 @@ import (
 	"testing"
 )
 
+// TestSchemaEqual: schemas are equal that say the same of every row, and whatever is said otherwise makes them differ.
+func TestSchemaEqual(t *testing.T) {
+	of := func() *Schema {
+		return &Schema{Image: [3]int{1, 2, 1}, Columns: []Column{
+			{Name: "a", Categories: 3, Labels: []string{"x", "y", "z"}}, {Name: "b", Kind: Continuous, Offset: 1, Scale: 2, Edges: []float64{0, 1, 4}},
+		}}
+	}
+	if !of().Equal(of()) {
+		t.Error("a schema differs from itself")
+	}
+	for what, change := range map[string]func(s *Schema){
+		"image":      func(s *Schema) { s.Image = [3]int{2, 1, 1} },
+		"unit":       func(s *Schema) { s.Unit = Word },
+		"columns":    func(s *Schema) { s.Columns = s.Columns[:1] },
+		"name":       func(s *Schema) { s.Columns[0].Name = "c" },
+		"kind":       func(s *Schema) { s.Columns[1].Kind = Discrete },
+		"categories": func(s *Schema) { s.Columns[0].Categories++ },
+		"label":      func(s *Schema) { s.Columns[0].Labels[1] = "w" },
+		"offset":     func(s *Schema) { s.Columns[1].Offset = 0 },
+		"scale":      func(s *Schema) { s.Columns[1].Scale = 3 },
+		"edge":       func(s *Schema) { s.Columns[1].Edges[2] = 5 },
+		"outside":    func(s *Schema) { s.Columns[1].Outside++ },
+	} {
+		s := of()
+		if change(s); s.Equal(of()) || of().Equal(s) {
+			t.Errorf("another %s makes no difference", what)
+		}
+	}
+}
+
 func TestSchemaJSON(t *testing.T) {
 	words := []string{"<unk>", "a", "b"}
 	for _, tt := range []struct {

@@ -445,6 +445,21 @@ func TestCompletionPicture(t *testing.T) {
 			t.Errorf("line %d, column %d, dot %d: %s, want %s", tt.line, tt.column, tt.dot, got, tt.want)
 		}
 	}
+	out.Reset()
+	if w, err = NewCompletionWriter(&out, s, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(given.Slice(0, 1), filled.Slice(0, 1)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if img, err = png.Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []string{white, missing, tinted, white} {
+		if got := pixel(img, 2+10*(k/2)+4*(k%2)+1, 3); got != want {
+			t.Errorf("one completion: dot %d is %s, want %s", k, got, want)
+		}
+	}
 }
 
 // TestPictureBounds shrinks the dots of large pictures, and refuses those that are too
