@@ -88,6 +88,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, source := range programs {
 		roundTrip(t, parse(t, source))
 	}
+	roundTrip(t, parse(t, "array float a[2]; output a; a[i] = i/2 : { [i] : 0 <= i < 2 };")) // without parameters
 }
 
 // TestMark skips the byte order mark that some editors put in front of a text, which places do not count.

@@ -143,7 +143,7 @@ func (t *Tensor) WriteTo(w io.Writer) (int64, error) {
 	out := bufio.NewWriter(w)
 	row := 1
 	if n := len(t.Extents); n > 0 {
-		row = int(max(t.Extents[n-1], 1))
+		row = int(t.Extents[n-1]) // 0 of no elements
 	}
 	var written int64
 	var line []byte

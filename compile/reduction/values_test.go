@@ -37,6 +37,21 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestValueLines writes a line for each row of the last index.
+func TestValueLines(t *testing.T) {
+	for want, values := range map[string]*Tensor{
+		"1 -2 3\n4 5 6\n": {Extents: []int64{2, 3}, Ints: []int64{1, -2, 3, 4, 5, 6}},
+		"0.5 2 1e+300\n":  floats(0.5, 2, 1e300),
+		"7\n":             {Ints: []int64{7}},
+		"":                {Extents: []int64{3, 0}, Floats: []float64{}},
+	} {
+		var b strings.Builder
+		if n, err := values.WriteTo(&b); err != nil || b.String() != want || n != int64(len(want)) {
+			t.Errorf("%v is written as %q, %d bytes, want %q: %v", values.Extents, b.String(), n, want, err)
+		}
+	}
+}
+
 func TestSynthesise(t *testing.T) {
 	p := parse(t, programs["all"])
 	make := func(seed uint64) map[string]*Tensor {
