@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pce-engine/pce/cluster/assign"
@@ -23,7 +25,10 @@ type CoordinatorOptions struct {
 	Bus   Bus
 	Peers []Peers       // one for each transport it has
 	Lease time.Duration // a worker that is silent for this long is given up; 0: DefaultLease
-	Log   *slog.Logger
+	// LeaseNow asks the broker how long records of the lead live. A coordinator that learns of a shorter time than it lives by lives by
+	// that, or its lead would vanish before it is renewed; nil: it stays as it is.
+	LeaseNow func(ctx context.Context) (time.Duration, error)
+	Log      *slog.Logger
 }
 
 // Coordinator commands the workers of a cluster, one run at a time, while it has
@@ -32,6 +37,7 @@ type Coordinator struct {
 	o     CoordinatorOptions
 	log   *slog.Logger
 	inbox string
+	lives atomic.Int64 // the lease, which only becomes shorter
 
 	mu  sync.Mutex
 	run *Run // the present one
@@ -39,17 +45,31 @@ type Coordinator struct {
 
 // NewCoordinator returns a coordinator that has no lead yet.
 func NewCoordinator(o CoordinatorOptions) *Coordinator {
-	if o.Lease == 0 {
-		o.Lease = DefaultLease
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Coordinator{o: o, log: o.Log, inbox: o.ID + "-" + strings.ToLower(rand.Text()[:10])}
+	c.lives.Store(int64(cmp.Or(o.Lease, DefaultLease)))
 	for _, p := range o.Peers {
 		p.Handle(c.frame)
 	}
 	return c
+}
+
+// lease is how long a silent worker is waited for, and how long records of the lead live as far as is known here.
+func (c *Coordinator) lease() time.Duration { return time.Duration(c.lives.Load()) }
+
+// follow asks for the lease that the broker has now. An answer that does not come changes nothing: it is asked again with the next renewal.
+func (c *Coordinator) follow(ctx context.Context) {
+	if c.o.LeaseNow == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.lease()/4)
+	defer cancel()
+	if now, err := c.o.LeaseNow(ctx); err == nil && now > 0 && now < c.lease() {
+		c.log.Warn("the broker has a shorter lease now; living by it", "lease", now, "before", c.lease())
+		c.lives.Store(int64(now))
+	}
 }
 
 // RunOptions describe a run to a coordinator.
@@ -88,7 +108,8 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	if err != nil {
 		host = "unknown"
 	}
-	l, fence, err := takeLead(ctx, c.o.Bus.Bucket(LeadBucket), Holder{ID: c.o.ID, Inbox: c.inbox, Run: o.Spec.Run, Host: host, PID: os.Getpid()}, c.o.Lease, o.OnWait)
+	c.follow(ctx) // there may have been no run for long
+	l, fence, err := takeLead(ctx, c.o.Bus.Bucket(LeadBucket), Holder{ID: c.o.ID, Inbox: c.inbox, Run: o.Spec.Run, Host: host, PID: os.Getpid()}, c.lease, o.OnWait)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +140,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	r.background.Go(func() { r.discover(live) })
 	r.background.Go(func() { r.report(live) })
 	r.background.Go(func() {
-		l.keep(live, func(fence uint64) {
+		l.keep(live, c.follow, func(fence uint64) {
 			select {
 			case r.leads <- fence:
 			case <-live.Done():
@@ -175,7 +196,7 @@ func (r *Run) discover(ctx context.Context) {
 	}
 	before := map[string]known{}
 	for {
-		attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
+		attempt, cancel := context.WithTimeout(ctx, r.c.lease())
 		records, err := r.c.o.Bus.Bucket(MembersBucket).List(attempt)
 		cancel()
 		if err == nil {
@@ -201,7 +222,7 @@ func (r *Run) discover(ctx context.Context) {
 			}
 		}
 		select {
-		case <-time.After(r.c.o.Lease / 10):
+		case <-time.After(r.c.lease() / 10):
 		case <-ctx.Done():
 			return
 		}
@@ -223,7 +244,7 @@ func (r *Run) report(ctx context.Context) {
 		if string(text) == last {
 			return
 		}
-		attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
+		attempt, cancel := context.WithTimeout(ctx, r.c.lease())
 		defer cancel()
 		if written, err := r.write(attempt, bucket, text, revision, state, fence); err == nil {
 			last, revision = string(text), written
@@ -232,7 +253,7 @@ func (r *Run) report(ctx context.Context) {
 	for {
 		put(ctx)
 		select {
-		case <-time.After(r.c.o.Lease / 10):
+		case <-time.After(r.c.lease() / 10):
 		case <-ctx.Done():
 			put(context.WithoutCancel(ctx))
 			return
@@ -298,7 +319,7 @@ func (r *Run) Close(ctx context.Context) error {
 		r.c.run = nil
 	}
 	r.c.mu.Unlock()
-	attempt, cancel := context.WithTimeout(ctx, r.c.o.Lease)
+	attempt, cancel := context.WithTimeout(ctx, r.c.lease())
 	defer cancel()
 	err := r.lead.release(attempt)
 	if auditErr := r.audit.close(); err == nil {

@@ -288,13 +288,13 @@ func (f *FlowSource) copyState(ctx context.Context) (*mirror, error) {
 			if stopped.IsZero() {
 				stopped = time.Now()
 			}
-			if time.Since(stopped) > r.c.o.Lease {
-				return nil, fmt.Errorf("%w: the run was stopped, and no worker gave them within %v", ErrLost, r.c.o.Lease)
+			if time.Since(stopped) > r.c.lease() {
+				return nil, fmt.Errorf("%w: the run was stopped, and no worker gave them within %v", ErrLost, r.c.lease())
 			}
 		}
 		select {
 		case <-changed:
-		case <-time.After(r.c.o.Lease / 20):
+		case <-time.After(r.c.lease() / 20):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -311,7 +311,7 @@ func (f *FlowSource) fetchState(ctx, inTerm context.Context, t Term, v Version, 
 	attempt, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(inTerm, cancel)()
-	if err := got.get(attempt, r.peers, from, fetchPatience*r.c.o.Lease); err != nil {
+	if err := got.get(attempt, r.peers, from, fetchPatience*r.c.lease()); err != nil {
 		return nil, err
 	}
 	return &mirror{version: v, state: got.state}, nil
@@ -335,7 +335,7 @@ func (r *Run) serve(to string, ask *Frame) {
 		return
 	}
 	r.serving[to] = true
-	m, serving, patience := r.mirror, r.inTerm, fetchPatience*r.c.o.Lease
+	m, serving, patience := r.mirror, r.inTerm, fetchPatience*r.c.lease()
 	r.background.Go(func() { // the mirror it has now
 		var err error
 		if m == nil || m.version != ask.Version {

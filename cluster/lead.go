@@ -18,14 +18,14 @@ type lead struct {
 	bucket Bucket
 	holder []byte
 	id     string
-	lease  time.Duration
+	lease  func() time.Duration
 
 	mu  sync.Mutex
 	rev uint64 // of the record
 }
 
 // takeLead waits for the lead. onWait is called with each other holder.
-func takeLead(ctx context.Context, bucket Bucket, h Holder, lease time.Duration, onWait func(Holder)) (l *lead, fence uint64, err error) {
+func takeLead(ctx context.Context, bucket Bucket, h Holder, lease func() time.Duration, onWait func(Holder)) (l *lead, fence uint64, err error) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		panic(fmt.Sprintf("BUG: cluster: holder: %v", err))
@@ -45,7 +45,7 @@ func takeLead(ctx context.Context, bucket Bucket, h Holder, lease time.Duration,
 		}
 		last = *other
 		select {
-		case <-time.After(lease / 5):
+		case <-time.After(lease() / 5):
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
 		}
@@ -82,15 +82,15 @@ func (l *lead) try(ctx context.Context) (other *Holder, err error) {
 
 // keep renews the lead until ctx ends. changed is called with a new fence after
 // the record had expired, as it does while the broker is away, and with 0 once
-// another has the lead.
-func (l *lead) keep(ctx context.Context, changed func(fence uint64)) {
+// another has the lead. renewed is called after each renewal, whether or not it succeeds.
+func (l *lead) keep(ctx context.Context, renewed func(context.Context), changed func(fence uint64)) {
 	for {
 		select {
-		case <-time.After(l.lease / 4):
+		case <-time.After(l.lease() / 4):
 		case <-ctx.Done():
 			return
 		}
-		attempt, cancel := context.WithTimeout(ctx, l.lease)
+		attempt, cancel := context.WithTimeout(ctx, l.lease())
 		rev, err := l.bucket.Update(attempt, LeadKey, l.holder, l.revision())
 		switch {
 		case err == nil:
@@ -108,6 +108,7 @@ func (l *lead) keep(ctx context.Context, changed func(fence uint64)) {
 			}
 		}
 		cancel()
+		renewed(ctx)
 	}
 }
 

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,41 @@ func TestLeadReleased(t *testing.T) {
 		}
 		if list, err := host.Bus().Bucket(cluster.LeadBucket).List(ctx); err != nil || len(list) != 0 {
 			t.Errorf("%d records of the lead stay (%v)", len(list), err)
+		}
+	})
+}
+
+// TestLeadShortened gives the broker a shorter lease than its coordinator lives by, while that leads a run: it lives by the shorter one
+// from its next renewal on, and its record does not vanish again.
+func TestLeadShortened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, simnet.Faults{})
+		defer w.finish()
+		w.startWorker("w-1")
+		tr := w.addTraining("c-0")
+		host := w.net.Host("c-0")
+		defer host.Peers().Close()
+		const before = 6 * simnet.Lease // what the broker had
+		var has atomic.Int64
+		has.Store(int64(before))
+		c := cluster.NewCoordinator(cluster.CoordinatorOptions{
+			ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Lease: before, Log: w.log,
+			LeaseNow: func(context.Context) (time.Duration, error) { return time.Duration(has.Load()), nil },
+		})
+		r, err := c.Begin(t.Context(), cluster.RunOptions{Spec: tr.toy.Spec("c-0"), Transport: "memory"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has.Store(int64(simnet.Lease))
+		time.Sleep(before)
+		for range 60 {
+			time.Sleep(time.Second)
+			if _, err := host.Bus().Bucket(cluster.LeadBucket).Get(t.Context(), cluster.LeadKey); err != nil {
+				t.Errorf("the lead is not held: %v", err)
+			}
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

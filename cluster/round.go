@@ -370,7 +370,7 @@ func (r *Run) dropDead() bool {
 	letters = letters[:min(len(letters), 100)]
 	first := letters[0]
 	err := fmt.Errorf("%w: shard %d%s %s", ErrDead, first.Shard, rd.task.rowsOf(first.Shard), first.Reason)
-	queue, log, lease := r.c.o.Bus.Jobs(), r.log, r.c.o.Lease
+	queue, log, lease := r.c.o.Bus.Jobs(), r.log, r.c.lease()
 	r.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*lease)
 		defer cancel()
@@ -433,7 +433,7 @@ func (r *Run) patience(w *workerInfo) time.Duration {
 	if usual := r.timesOf(w, r.round.task.Kind).Value(); usual > 0 {
 		most = time.Duration(usualPatience * usual * float64(time.Second))
 	}
-	most = max(most, leastPatience*r.c.o.Lease)
+	most = max(most, leastPatience*r.c.lease())
 	if s := w.atWork(); s >= 0 {
 		most <<= min(r.round.slow[s], 10)
 	}

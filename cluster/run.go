@@ -123,7 +123,7 @@ func (r *Run) call(f func()) error {
 // loop owns the run's state.
 func (r *Run) loop(ctx context.Context) {
 	defer close(r.ended)
-	tick := time.NewTicker(r.c.o.Lease / 20)
+	tick := time.NewTicker(r.c.lease() / 20)
 	defer tick.Stop()
 	for {
 		select {
@@ -244,7 +244,7 @@ func (r *Run) awaits(m *message, present bool) bool {
 // tick does what time brings: silent workers are dropped, orders that were not
 // heard are repeated, and newcomers are let in.
 func (r *Run) tick(now time.Time) {
-	lease := r.c.o.Lease
+	lease := r.c.lease()
 	for _, w := range slices.SortedFunc(maps.Values(r.workers), func(a, b *workerInfo) int { return cmp.Compare(a.ID, b.ID) }) {
 		switch {
 		case now.Sub(w.heard) > lease && !w.alien:

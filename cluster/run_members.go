@@ -99,7 +99,7 @@ func (r *Run) invite(w *workerInfo) {
 // assemble waits for as many workers as the run wants, and starts.
 func (r *Run) assemble(ctx context.Context) error {
 	want, have := max(1, r.o.Workers), 0
-	few := time.NewTimer(r.c.o.Lease) // the first look at them takes less
+	few := time.NewTimer(r.c.lease()) // the first look at them takes less
 	defer few.Stop()
 	for {
 		enough := false

@@ -85,7 +85,7 @@ func (r *Run) waits() bool {
 	case r.ready.IsZero():
 		r.ready = time.Now()
 	}
-	return !r.formed && late && (!fit || time.Since(r.ready) < leastPatience*r.c.o.Lease)
+	return !r.formed && late && (!fit || time.Since(r.ready) < leastPatience*r.c.lease())
 }
 
 // enroll tells a member of the term.
@@ -219,7 +219,7 @@ func (r *Run) provide() bool {
 	}
 	for _, w := range lack {
 		switch {
-		case w.source != "" && time.Since(w.given) <= r.c.o.Lease/10:
+		case w.source != "" && time.Since(w.given) <= r.c.lease()/10:
 			continue
 		case w.source != "":
 		case here:
@@ -247,7 +247,7 @@ func (r *Run) miss(w *workerInfo, why string) {
 	if w.missed++; w.missed < mostMissed || len(r.members) < 2 {
 		return
 	}
-	w.apart = time.Now().Add(missedLeases * r.c.o.Lease << min(w.missed-mostMissed, 6))
+	w.apart = time.Now().Add(missedLeases * r.c.lease() << min(w.missed-mostMissed, 6))
 	w.err = "it does not get the parameters: " + why
 	r.refuse(w)
 }
@@ -267,7 +267,7 @@ func (r *Run) trouble(w *workerInfo, b *troubleReport) {
 		}
 		r.dropDead()
 	}
-	if time.Since(r.began) > r.c.o.Lease/20 {
+	if time.Since(r.began) > r.c.lease()/20 {
 		r.newTerm(b.Err)
 	} else { // not again and again without a pause
 		r.troubled = b.Err

@@ -232,6 +232,17 @@ func TestOpenLog(t *testing.T) {
 	}
 }
 
+// TestChildrenLease: workers of a cluster whose broker was started elsewhere are given a lease only if --lease has one. One that was read when
+// the command began may be another by the time a worker is started again, and would be set anew.
+func TestChildrenLease(t *testing.T) {
+	for lease, want := range map[time.Duration]bool{0: false, 2 * time.Second: true} {
+		f := upFlags{dir: t.TempDir(), addr: "127.0.0.1:0", lease: lease}
+		if argv := f.children(&connections{workers: []string{""}}, "c-up-a", "pce", nil)[0].argv; slices.Contains(argv, "--lease") != want {
+			t.Errorf("--lease %v: the worker is started with %q", lease, argv)
+		}
+	}
+}
+
 // TestChildrenIDs wants ids of workers that differ between coordinators of a broker without keys,
 // and those of the keys where there are any.
 func TestChildrenIDs(t *testing.T) {

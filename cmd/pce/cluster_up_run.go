@@ -65,7 +65,6 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 		return err
 	}
 	defer bus.Close()
-	f.lease = bus.Lease() // what the broker has, also where this key may not set another one
 	host, advertise := f.peerHost()
 	direct, err := peer.Listen(peer.Options{ID: id, Address: net.JoinHostPort(host, "0"), Advertise: advertise, Local: f.dir, Logger: log})
 	if err != nil {
@@ -78,7 +77,7 @@ func (a *app) up(ctx context.Context, f *upFlags) (err error) {
 	}
 	defer relayed.Close()
 	co := cluster.NewCoordinator(cluster.CoordinatorOptions{
-		ID: id, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: f.lease, Log: log,
+		ID: id, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), LeaseNow: bus.LeaseNow, Log: log,
 	})
 
 	files, err := job.NewFiles(f.dir, f.roots)
@@ -213,7 +212,10 @@ func (f *upFlags) children(c *connections, coordinator, program string, env []st
 			name = coordinator[strings.LastIndexByte(coordinator, '-')+1:] + "-" + name
 		}
 		argv := []string{program, "worker", "--cluster", c.coordinator.URLs, "--id", name, "--dir", dir, "--leave-on-eof",
-			"--threads", strconv.Itoa(f.run.threads), "--lease", f.lease.String(), "--peer-addr", net.JoinHostPort(host, "0")}
+			"--threads", strconv.Itoa(f.run.threads), "--peer-addr", net.JoinHostPort(host, "0")}
+		if f.lease != 0 { // else as the broker has it when the worker starts, which may have another by then
+			argv = append(argv, "--lease", f.lease.String())
+		}
 		if key != "" {
 			argv = append(argv, "--credentials", key)
 		}

@@ -122,7 +122,7 @@ func (a *app) trainOnCluster(ctx context.Context, f *leadFlags, cfg *configs.Con
 	}
 	defer relayed.Close()
 	co := cluster.NewCoordinator(cluster.CoordinatorOptions{
-		ID: leader, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), Log: log,
+		ID: leader, Bus: bus, Peers: []cluster.Peers{direct, relayed}, Lease: bus.Lease(), LeaseNow: bus.LeaseNow, Log: log,
 	})
 	l := &job.Lead{Coordinator: co, Bus: bus, Build: run.ReadVersion().Source(), ID: id, Kind: kindTrain, Dir: o.Dir, Log: log, Watch: endWithStorage}
 	configure(l, cfg)
