@@ -164,7 +164,13 @@ func (s *Files) Open(ctx context.Context, r FileRef, blobs cluster.Blobs) (strin
 	if r.Blob {
 		return s.fetch(ctx, r, blobs)
 	}
-	return "", fmt.Errorf("%w: %w", dataset.ErrSetting, why)
+	if errors.Is(why, errNoRoot) {
+		return "", fmt.Errorf("%w: %w", dataset.ErrSetting, why)
+	}
+	if at := new(fs.PathError); errors.As(why, &at) { // it names the rest of the path, below the root, alone
+		why = fmt.Errorf("%s: %w", r.Path, at.Err)
+	}
+	return "", fmt.Errorf("%w: %w; give all members the same file", dataset.ErrFormat, why)
 }
 
 // sameFile reads a file in a root, which no link leads out of, and compares it
@@ -188,11 +194,11 @@ func sameFile(ctx context.Context, root, rel string, r *FileRef) error {
 	}
 	defer f.Close()
 	if info.Size() != r.Size {
-		return fmt.Errorf("%s has %d bytes here and %d where the run was made; give all members the same file", r.Path, info.Size(), r.Size)
+		return fmt.Errorf("%s has %d bytes here and %d where the run was made", r.Path, info.Size(), r.Size)
 	}
 	sum, err := digestOf(ctx, f)
 	if err == nil && sum != r.Digest {
-		err = fmt.Errorf("%s has other contents here than where the run was made; give all members the same file", r.Path)
+		err = fmt.Errorf("%s has other contents here than where the run was made", r.Path)
 	}
 	return err
 }

@@ -132,7 +132,7 @@ func TestFilesStopped(t *testing.T) {
 		"opening":     func() error { _, err := j.Open(ctx, source); return err },
 		"comparison":  func() error { return j.Unchanged(ctx) },
 	} {
-		if err := do(); !errors.Is(err, context.Canceled) || errors.Is(err, cluster.ErrJob) || errors.Is(err, dataset.ErrSetting) {
+		if err := do(); !errors.Is(err, context.Canceled) || errors.Is(err, cluster.ErrJob) || errors.Is(err, dataset.ErrSetting) || errors.Is(err, dataset.ErrFormat) {
 			t.Errorf("%s: %v, want the end of the context", what, err)
 		}
 	}

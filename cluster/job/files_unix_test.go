@@ -26,21 +26,24 @@ func TestPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := FileRef{Path: path, Name: "model", Digest: strings.Repeat("0a", 32)}
-	for name, open := range map[string]func() error{
-		"by who submits a job": func() error {
+	for name, tc := range map[string]struct {
+		open  func() error
+		class error
+	}{
+		"by who submits a job": {func() error {
 			_, err := new(Job).AddFile(t.Context(), path)
 			return err
-		},
-		"by a member": func() error {
+		}, dataset.ErrSetting},
+		"by a member": {func() error {
 			_, err := files.Open(t.Context(), r, simnet.New(1, simnet.Faults{}).Host("c").Bus().Blobs())
 			return err
-		},
+		}, dataset.ErrFormat},
 	} {
 		done := make(chan error, 1)
-		go func() { done <- open() }()
+		go func() { done <- tc.open() }()
 		select {
 		case err := <-done:
-			if !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), path+" is not a regular file") {
+			if !errors.Is(err, tc.class) || !strings.Contains(err.Error(), path+" is not a regular file") {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(10 * time.Second):

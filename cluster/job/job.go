@@ -121,7 +121,9 @@ func (j *Job) Open(ctx context.Context, path string) (string, error) {
 			err = Bad(j.ID, "%s was uploaded and the broker does not have it; submit the job again: %w", path, err)
 		case errors.Is(err, errNoRoot): // though it lies in one of each worker that was there when the job was submitted
 			err = Bad(j.ID, "%w: %s %w of the coordinator; start pce cluster up with the --root of the workers, too, or submit the job with --upload", dataset.ErrSetting, path, errNoRoot)
-		case errors.Is(err, dataset.ErrSetting) || errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, dataset.ErrFormat):
+			err = Bad(j.ID, "%w, and submit the job again if it has changed since", err)
+		case errors.Is(err, fs.ErrNotExist):
 			err = Bad(j.ID, "%w", err)
 		case err == nil:
 			if j.opened == nil {

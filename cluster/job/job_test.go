@@ -117,11 +117,19 @@ func TestJobOpen(t *testing.T) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a.csv"), []byte("3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !errors.Is(err, dataset.ErrSetting) {
-		t.Errorf("other contents: %v", err)
+	again := "; give all members the same file, and submit the job again if it has changed since"
+	for what, change := range map[string]func(path string) error{
+		" has other contents here than where the run was made": func(string) error { return nil },
+		": no such file or directory":                          os.Remove,
+		": path escapes from parent":                           func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/null", path)) },
+	} {
+		path := filepath.Join(dir, "a.csv")
+		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, []byte("3\n"), 0o644), change(path)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Open(t.Context(), path); !errors.Is(err, cluster.ErrJob) || !errors.Is(err, dataset.ErrFormat) || !strings.Contains(err.Error(), ": "+path+what+again) {
+			t.Errorf("a file that was changed: %v; want %s", err, what)
+		}
 	}
 	j.files = &Files{cache: t.TempDir()}
 	if _, err := j.Open(t.Context(), filepath.Join(dir, "a.csv")); !errors.Is(err, cluster.ErrJob) || !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), "lies in no root of the coordinator; start pce cluster up") {
