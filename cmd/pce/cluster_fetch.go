@@ -114,17 +114,22 @@ func fetch(ctx context.Context, bus cluster.Bus, run, dir string) (*fetched, err
 	coming := filesRequest{Run: run, Ask: ask.Ask, Fetching: true}
 	defer periodic.Start(ctx, filesKept/10, func(context.Context) { _ = sendRequest(bus, coming) })() // one that is lost is followed by others
 	got := &fetched{Run: run, Dir: dir, Files: []fetchedFile{}}
-	for i := range files {
-		f := &files[i]
-		path, there, err := placeFile(ctx, f, dir)
+	paths := make([]string, len(files)) // where they go; "": they are there
+	for i := range files {              // before any is written: files of two runs in a directory would look like those of one
+		path, there, err := placeFile(ctx, &files[i], dir)
 		if err != nil {
 			return nil, err
 		}
 		if !there {
-			err = atomicfile.Write(path, 0o644, func(w io.Writer) error { return bus.Blobs().Get(ctx, f.Digest, w) })
+			paths[i] = path
 		}
-		if err != nil {
-			return nil, fmt.Errorf("fetch %s: %w", f.Name, err)
+	}
+	for i, path := range paths {
+		f := &files[i]
+		if path != "" {
+			if err := atomicfile.Write(path, 0o644, func(w io.Writer) error { return bus.Blobs().Get(ctx, f.Digest, w) }); err != nil {
+				return nil, fmt.Errorf("fetch %s: %w", f.Name, err)
+			}
 		}
 		got.Files = append(got.Files, fetchedFile{f.Name, f.Size})
 	}

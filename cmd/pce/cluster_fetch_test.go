@@ -116,6 +116,9 @@ func TestFetch(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(out, "r-1", "metrics.jsonl"), []byte("mine"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.Remove(filepath.Join(out, "r-1", "empty")); err != nil {
+			t.Fatal(err)
+		}
 		for _, tc := range []struct {
 			run, to, want string
 			class         error
@@ -131,6 +134,9 @@ func TestFetch(t *testing.T) {
 			if _, err := fetch(t.Context(), bus, tc.run, tc.to); !errors.Is(err, tc.class) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("fetch %s: %v, want %q", tc.run, err, tc.want)
 			}
+		}
+		if _, err := os.Stat(filepath.Join(out, "r-1", "empty")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a directory with another file of that name gets some files of the run: %v", err)
 		}
 		for _, run := range []string{"r-6", "r-7"} {
 			if _, err := os.Stat(filepath.Join(out, run)); !errors.Is(err, os.ErrNotExist) {
