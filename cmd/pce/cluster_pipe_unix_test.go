@@ -3,7 +3,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pce-engine/pce/cluster/natsbus"
 	"github.com/pce-engine/pce/dataset"
 )
 
@@ -41,5 +45,35 @@ func TestSubmitPipes(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Fatalf("%v: the writer of the pipe is waited for", set)
 		}
+	}
+}
+
+// TestSubmitPipedCluster submits to the cluster that a pipe names, which has its text once.
+func TestSubmitPipedCluster(t *testing.T) {
+	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	pipe, rows := filepath.Join(dir, "url"), filepath.Join(dir, "a.csv")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("SKIPPED: no pipes here: %v", err)
+	}
+	if err := os.WriteFile(rows, []byte("1\n0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, []byte(broker.URL()+"\n\n"), 0o600) }() // and no key
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var stderr bytes.Buffer
+	code := Run(ctx, []string{"cluster", "submit", "--cluster", "@" + pipe, "--config", "preset:nltcs", "--set", "data.train=" + rows, "--set", "data.valid=", "--set", "data.test="}, nil, strings.NewReader(""), io.Discard, &stderr)
+	if err := <-written; err != nil || code != exitOK {
+		t.Errorf("exit %d (%v): %s", code, err, &stderr)
 	}
 }

@@ -91,7 +91,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	if err != nil {
 		return err
 	}
-	bus, err := f.cluster.connect(ctx, "submit")
+	bus, err := connectBroker(ctx, o) // as @FILE may be a pipe, which is read once
 	if err != nil {
 		return err
 	}
