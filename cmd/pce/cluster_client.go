@@ -28,7 +28,7 @@ func (a *app) clusterClientCommand() *cobra.Command {
 		Use:   "client NAME --dir DIR",
 		Short: "Make the key of a client of the cluster in DIR; print its file",
 		Long: `Make a key for a client of the cluster in DIR, and print the name of its file. A
-running cluster accepts the key at once.
+running cluster accepts the key within seconds.
 
 With this file a client can submit, lead and cancel its own runs, whose ids end with
 -NAME, and read the status and the logs of all runs. It cannot change the runs of other

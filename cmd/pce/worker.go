@@ -73,7 +73,7 @@ below --root only; what lies elsewhere is uploaded with the run.`,
 	f.cluster.register(c.Flags())
 	f.run.register(c.Flags())
 	c.Flags().StringVar(&f.id, "id", "", "name in the cluster; left out: that of the credentials file, without its extension")
-	c.Flags().IntVar(&f.seat, "seat", -1, "number of this worker, for --credentials that is the directory of all workers' keys")
+	c.Flags().IntVar(&f.seat, "seat", noSeat, "number of this worker, for --credentials that is the directory of all workers' keys")
 	c.Flags().StringVar(&f.dir, "dir", "", "directory for state and cached data; left out: pce-ID")
 	c.Flags().StringArrayVar(&f.roots, "root", nil, "directory that runs may read data and models from; repeatable")
 	c.Flags().StringVar(&f.healthAddr, "health-addr", "", "HOST:PORT to serve /healthz, /readyz and /metrics at; left out: nowhere")
@@ -84,14 +84,19 @@ below --root only; what lies elsewhere is uploaded with the run.`,
 	return c
 }
 
+// noSeat is --seat left out.
+const noSeat = -1
+
 // takeSeat chooses a key of a directory of them.
 func (f *workerFlags) takeSeat() error {
 	info, err := os.Stat(f.cluster.credentials)
 	dir := err == nil && info.IsDir()
 	switch {
-	case f.seat < 0 && dir:
+	case f.seat < noSeat:
+		return usagef("--seat %d: want 0 to %d", f.seat, maxSeats+maxWorkers-1)
+	case f.seat == noSeat && dir:
 		return usagef("--credentials %s is a directory; add --seat N for the key of worker N in it", f.cluster.credentials)
-	case f.seat < 0:
+	case f.seat == noSeat:
 		return nil
 	case f.seat >= maxSeats+maxWorkers:
 		return usagef("--seat %d: want 0 to %d", f.seat, maxSeats+maxWorkers-1)
