@@ -168,6 +168,7 @@ func (t *Taker) take(ctx context.Context, d cluster.Delivery) (unfinished bool) 
 	if err != nil && errors.Is(context.Cause(mine), cluster.ErrConflict) {
 		t.leave(id) // or the other one would have counted a death
 		log.Warn("run left to another coordinator, which has taken it over", "err", err)
+		t.tidyEnded(id)
 		return false
 	}
 	state, text := StateDone, "run done"
@@ -387,21 +388,36 @@ func (t *Taker) forgetCancel(ctx context.Context, id string) {
 	}
 }
 
-// finish removes a job from the queue, after what only a run that continues needs: what was uploaded for it, by its leads too. If that fails
-// it comes again, and its record says that it is done. The queue is told whatever became of the
-// uploads, and has its time however long these took. Until then it hears that the job is worked on, which stop ends.
+// tidy removes what only a run that continues needs: answers that are kept here, and what was uploaded for it, by its leads too.
+func (t *Taker) tidy(run string) {
+	if t.Over != nil {
+		if err := t.Over(run); err != nil {
+			t.Log.Warn("what the run would have continued from was not removed", "run", run, "err", err)
+		}
+	}
+	for _, id := range []string{run, ledPrefix + run} {
+		if err := uploads.Drop(context.Background(), t.Bus, id); err != nil {
+			t.Log.Warn("what was uploaded for the run was not removed", "run", run, "err", err)
+		}
+	}
+}
+
+// tidyEnded tidies a run that was left to another coordinator, if that one has ended it: what was uploaded here since then, as by a process
+// that had been stopped, was not there when the other one tidied. If it leads the run still, it will.
+func (t *Taker) tidyEnded(run string) {
+	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
+	defer cancel()
+	if r, _, err := GetRun(ctx, t.Bus, run); err == nil && r.Ended() {
+		t.tidy(run)
+	}
+}
+
+// finish removes a job from the queue, once it is tidied. If that fails it comes again, and its record says that it is done. The queue is
+// told whatever became of the uploads, and has its time however long these took. Until then it hears that the job is worked on, which stop
+// ends.
 func (t *Taker) finish(d cluster.Delivery, stop func()) {
 	t.leave(d.ID())
-	if t.Over != nil {
-		if err := t.Over(d.ID()); err != nil {
-			t.Log.Warn("what the run would have continued from was not removed", "run", d.ID(), "err", err)
-		}
-	}
-	for _, id := range []string{d.ID(), ledPrefix + d.ID()} {
-		if err := uploads.Drop(context.Background(), t.Bus, id); err != nil {
-			t.Log.Warn("what was uploaded for the run was not removed", "run", d.ID(), "err", err)
-		}
-	}
+	t.tidy(d.ID())
 	stop()
 	ctx, cancel := context.WithTimeout(context.Background(), PartingTime)
 	defer cancel()

@@ -91,6 +91,40 @@ func TestTakenOver(t *testing.T) {
 	})
 }
 
+// TestTakenOverAndEnded has the other coordinator end the run before this one, which was stopped meanwhile, uploads the rest of what it was
+// at: that goes, and so do its answers. Of a run that the other still leads it stays, as that one removes it with its own.
+func TestTakenOverAndEnded(t *testing.T) {
+	for _, state := range []string{StateDone, StateRunning} {
+		synctest.Test(t, func(t *testing.T) {
+			bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+			if err := bus.Jobs().Submit(t.Context(), "r-1", []byte("job")); err != nil {
+				t.Fatal(err)
+			}
+			ends, over := 0, 0
+			tk := &Taker{
+				Bus: takenBus{bus, &ends}, Log: slog.New(slog.DiscardHandler), Code: func(string, error) int { return 0 },
+				Over: func(string) error { over++; return nil },
+				Run: func(ctx context.Context, _ string, _ []byte) error {
+					<-ctx.Done()
+					if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: "r-1", State: state}}); err != nil {
+						t.Error(err)
+					}
+					upload(t, bus, ledPrefix+"r-1", "late")
+					return ctx.Err()
+				},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if unfinished, err := tk.Work(ctx); unfinished || err != nil {
+				t.Errorf("work = %v, %v", unfinished, err)
+			}
+			if ended := state == StateDone; has(t, bus, "late") == ended || (over == 1) != ended || ends != 0 {
+				t.Errorf("%s: uploads stay: %v; answers removed %d times, the job done or given back %d times", state, has(t, bus, "late"), over, ends)
+			}
+		})
+	}
+}
+
 // TestDoneAfterAnother has a coordinator find the result of a run that another one has led since, without an end: the files of the run are
 // those of the first one. A run that fails, or is cancelled, stays with the one that led it last.
 func TestDoneAfterAnother(t *testing.T) {
