@@ -63,6 +63,8 @@ const (
 	codeWrongSequence    = 10071
 	codeWrongConstant    = 10164
 	codeNoRoom           = 10047
+	codeConsumerCreate   = 10012
+	codeConsumerStore    = 10104
 )
 
 func hasCode(err error, codes ...int) bool {
@@ -158,8 +160,8 @@ func (b *Bus) try(ctx, up context.Context, msg *nats.Msg, p pace) (resp *nats.Ms
 	return nil, true, errors.New("no answer")
 }
 
-// transient finds the refusals that pass by themselves: while servers elect
-// leaders, and before a stream is made.
+// transient finds the refusals that may pass by themselves: while servers elect leaders, before a stream is made, and where a consumer cannot
+// be made because another member removes the one of that name at the moment.
 func transient(resp *nats.Msg) error {
 	if len(resp.Header) != 0 || len(resp.Data) > 4096 || len(resp.Data) == 0 {
 		return nil
@@ -170,7 +172,7 @@ func transient(resp *nats.Msg) error {
 	if json.Unmarshal(resp.Data, &env) != nil || env.Error == nil {
 		return nil
 	}
-	if env.Error.Code == 503 || env.Error.Code == 429 {
+	if env.Error.Code == 503 || env.Error.Code == 429 || hasCode(env.Error, codeConsumerCreate, codeConsumerStore) {
 		return env.Error
 	}
 	return nil

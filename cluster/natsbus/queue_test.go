@@ -1,12 +1,17 @@
 package natsbus
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/pce-engine/pce/cluster"
 )
 
 // TestNamelessJob puts a job into the queue whose subject has no id of a job, as other programs may: it is removed, and the job
@@ -60,5 +65,31 @@ func TestStrangeLetter(t *testing.T) {
 		if want := fmt.Sprintf("dead letter %d cannot be read", i+2); letter.Run != "" || letter.Shard != -1 || !strings.Contains(letter.Reason, want) {
 			t.Errorf("%+v, want one with %q", letter, want)
 		}
+	}
+}
+
+// TestNoTakers has the server fail to make the consumer of jobs, as it does for a moment where one coordinator makes it while another, whose
+// broker has just been started, removes it: the queue is unreachable, which takers wait out, and hands the job out once the server can.
+func TestNoTakers(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	b := connect(t, Options{URLs: broker.URL()})
+	b.stubborn = 100 * time.Millisecond
+	ctx := within(t, time.Minute)
+	if err := b.Jobs().Submit(ctx, "r-client", []byte("job")); err != nil {
+		t.Fatal(err)
+	}
+	consumers := filepath.Join(broker.server.JetStreamConfig().StoreDir, "$G", "streams", jobsStream, "obs")
+	if err := errors.Join(os.RemoveAll(consumers), os.WriteFile(consumers, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Jobs().Next(ctx); !errors.Is(err, cluster.ErrUnreachable) {
+		t.Errorf("without the consumer: %v, want it unreachable", err)
+	}
+	if err := errors.Join(os.Remove(consumers), os.Mkdir(consumers, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := b.Jobs().Next(ctx); err != nil || d.ID() != "r-client" {
+		t.Errorf("with it: %v, %v; want the job", d, err)
 	}
 }
