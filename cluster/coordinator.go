@@ -80,6 +80,7 @@ type RunOptions struct {
 	Transport string       // tcp or nats
 	Workers   int          // members that the first term waits for; 0: 1
 	Path      string       // kernel path of an earlier part of the run, which is taken again if all members have it
+	Again     bool         // it may have ended before, and continues: its first status replaces that end
 	AuditFile string       // one AuditLine for each step that counts; "": none
 	OnWait    func(Holder) // called with each run that has the lead while Begin waits; may be nil
 	// OnFew is called once if the run has the lead and waits for workers, as they have left while another one had it; may be nil.
@@ -263,7 +264,8 @@ func (r *Run) report(ctx context.Context) {
 
 // write replaces the status in the bucket, the last revision of which it is given; 0: none was written. While this coordinator was cut off
 // another one may have led the run, or have ended it: what a later lead says, or that the run has ended, stays, and the error matches
-// ErrConflict. That the run was left unfinished does not stay, as it is led here. The first status replaces what earlier leads have left.
+// ErrConflict. That the run was left unfinished does not stay, as it is led here. The first status replaces what earlier leads have left,
+// but for the end of a run that does not continue after one: another has ended it since this coordinator decided to lead it.
 func (r *Run) write(ctx context.Context, bucket Bucket, text []byte, last uint64, state string, fence uint64) (uint64, error) {
 	key := r.o.Spec.Run
 	if last > 0 {
@@ -282,7 +284,7 @@ func (r *Run) write(ctx context.Context, bucket Bucket, text []byte, last uint64
 	var now RunStatus
 	err = json.Unmarshal(rec.Value, &now)
 	switch {
-	case last == 0 && now.Term.Fence <= r.first: // also where it cannot be read
+	case last == 0 && now.Term.Fence <= r.first && (r.o.Again || !now.Ended()): // also where it cannot be read
 	case err != nil:
 		return 0, err
 	case now.State != state && now.State != StateInterrupted || now.Term.Fence > fence:

@@ -46,8 +46,18 @@ type Holder struct {
 	PID   int    `json:"pid"`
 }
 
-// StateInterrupted is the state of a run that its coordinator has left unfinished, for the next one.
-const StateInterrupted = "interrupted"
+// States of a run that is not led. Others are what its coordinator says.
+const (
+	StateInterrupted = "interrupted" // its coordinator has left it unfinished, for the next one
+	StateDone        = "done"
+	StateFailed      = "failed"
+	StateCancelled   = "cancelled"
+)
+
+// Ended reports whether nothing more will happen to the run.
+func (s *RunStatus) Ended() bool {
+	return s.State == StateDone || s.State == StateFailed || s.State == StateCancelled
+}
 
 // RunStatus is what the coordinator of a run says of it in RunsBucket.
 type RunStatus struct {

@@ -152,3 +152,39 @@ func TestStatusOfLater(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusOfEnded leads a run whose record says that it has ended, as a coordinator does that was stopped before it began while another
+// one did the whole run: that end stays, unless the run is one that continues.
+func TestStatusOfEnded(t *testing.T) {
+	for again, want := range map[bool]string{false: cluster.StateDone, true: "running"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1, simnet.Faults{})
+			defer w.finish()
+			tr := w.addTraining("c-0")
+			w.startWorker("w0")
+			host := w.net.Host("c-0")
+			defer host.Peers().Close()
+			runs := host.Bus().Bucket(cluster.RunsBucket)
+			if _, err := runs.Put(t.Context(), "run", []byte(`{"run": "run", "state": "done"}`)); err != nil {
+				t.Fatal(err)
+			}
+			c := cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Log: w.log})
+			r, err := c.Begin(t.Context(), cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory", Again: again, Status: cluster.RunStatus{State: "running"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * cluster.DefaultLease)
+			var s cluster.RunStatus
+			rec, err := runs.Get(t.Context(), "run")
+			if err == nil {
+				err = json.Unmarshal(rec.Value, &s)
+			}
+			if err != nil || s.State != want {
+				t.Errorf("again %v: the run is %q, %v; want %s", again, s.State, err, want)
+			}
+			if err := r.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

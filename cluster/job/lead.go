@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pce-engine/pce/cluster"
@@ -182,6 +183,7 @@ func (l *Lead) Begin(ctx context.Context, model [32]byte, settings any, files ..
 		Transport: l.Transport,
 		Workers:   l.Workers,
 		Path:      l.earlierPath(),
+		Again:     strings.HasPrefix(l.ID, LocalPrefix), // train --resume; who takes a job has seen that its run has not ended
 		AuditFile: filepath.Join(l.Dir, AuditFile),
 		OnWait: func(h cluster.Holder) {
 			l.Log.Info("another run has the cluster, waiting for it", "run", h.Run, "host", h.Host, "pid", h.PID)

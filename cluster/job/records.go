@@ -20,9 +20,9 @@ import (
 const (
 	StateQueued      = "queued"
 	StateRunning     = "running"
-	StateDone        = "done"
-	StateFailed      = "failed"
-	StateCancelled   = "cancelled"
+	StateDone        = cluster.StateDone
+	StateFailed      = cluster.StateFailed
+	StateCancelled   = cluster.StateCancelled
 	StateInterrupted = cluster.StateInterrupted
 	StateUnreadable  = "unreadable" // of ListRuns alone: nothing is known of the run
 )
@@ -32,11 +32,6 @@ const (
 type Record struct {
 	cluster.RunStatus
 	Code int `json:"code"` // exit code of the class of Error
-}
-
-// Ended reports whether nothing more will happen to the run.
-func (r *Record) Ended() bool {
-	return r.State == StateDone || r.State == StateFailed || r.State == StateCancelled
 }
 
 // What begins the keys of records in cluster.RunsBucket that are kept apart from the
