@@ -14,9 +14,9 @@ import (
 func (f *Forest) Digest() [32]byte {
 	h := sha256.New()
 	rest := *f // all but the trees and what is behind pointers, which print as addresses
-	rest.Trees, rest.Linear, rest.BestTrees, rest.Attributes, rest.Types = nil, nil, 0, nil, nil
+	rest.Trees, rest.Linear, rest.BestTrees, rest.Attributes, rest.Types, rest.Dropout = nil, nil, 0, nil, nil, false
 	text := fmt.Sprintf("%#v", rest)
-	io.WriteString(h, strings.TrimSuffix(text, ", BestTrees:0, Attributes:map[string]string(nil), Types:[]string(nil)}")+"}") // files hold digests that were made without those fields
+	io.WriteString(h, strings.TrimSuffix(text, ", BestTrees:0, Attributes:map[string]string(nil), Types:[]string(nil), Dropout:false}")+"}") // files hold digests that were made without those fields
 	if f.Linear != nil {
 		fmt.Fprintf(h, "%#v", *f.Linear)
 	}

@@ -146,6 +146,11 @@ type Forest struct {
 	// Types are the kinds of the features as an XGBoost file has them, such as "q", "int" and "c" for categories, by which XGBoost
 	// decides which columns of a data frame it takes. They say nothing of predictions. nil without.
 	Types []string
+
+	// Dropout is whether an XGBoost file has its booster dart. Weights that are not 1 are a sign of it as well, but all are 1 where no tree
+	// was dropped. XGBoost's interface for scikit-learn keeps the booster among its settings, and makes a new one without trees where
+	// a model has another. It says nothing of predictions.
+	Dropout bool
 }
 
 // NumNodes returns the number of nodes of all trees. Like NumLeaves and NumCategorical it

@@ -107,3 +107,30 @@ func TestAttributes(t *testing.T) {
 		t.Errorf("a control character: %v", err)
 	}
 }
+
+// TestDropout: a copy has the booster of its file, also where no tree was dropped, which leaves the weight 1 to all. XGBoost's interface
+// for scikit-learn, told otherwise by its settings, makes a new booster without trees.
+func TestDropout(t *testing.T) {
+	for _, dropout := range []bool{false, true} {
+		f := plain()
+		f.Dropout = dropout
+		old := "gbtree"
+		if dropout {
+			old = "dart"
+		}
+		text := written(t, f)
+		for name, read := range map[string]func() (*forest.Forest, error){
+			"JSON":   func() (*forest.Forest, error) { return JSON.Decode(text) },
+			"UBJSON": func() (*forest.Forest, error) { return UBJSON.Decode(ubjson(t, text)) },
+			"binary": func() (*forest.Forest, error) { return Binary.Decode(oldBinary(f, old, 0, 0)) },
+		} {
+			got, err := read()
+			if err != nil || got.Dropout != dropout {
+				t.Fatalf("%s of booster %s: dropout %t, %v", name, old, got.Dropout, err)
+			}
+			if again := written(t, got); bytes.Contains(again, []byte(`"name":"dart","weight_drop":[`)) != dropout {
+				t.Errorf("%s: a copy of booster %s has another", name, old)
+			}
+		}
+	}
+}

@@ -141,6 +141,7 @@ func readBinary(file []byte) (*forest.Forest, error) {
 		parallel = r.trees(f, false, major == 0)
 	case "dart":
 		parallel = r.trees(f, true, major == 0)
+		f.Dropout = true
 	default:
 		return nil, fmt.Errorf("booster %.40q is unknown; want gbtree, dart or gblinear", booster)
 	}

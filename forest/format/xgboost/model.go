@@ -274,7 +274,7 @@ func (d *document) forest() (*forest.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.BestTrees, f.Attributes = d.bestTrees(f.Outputs), d.attributes
+	f.BestTrees, f.Attributes, f.Dropout = d.bestTrees(f.Outputs), d.attributes, d.booster == "dart"
 	if !d.recodes() {
 		f.Types = d.types
 	}

@@ -422,7 +422,7 @@ func (p *printer) booster(f *forest.Forest, trees []tree) {
 		p.text(`},"name":"gblinear"}`)
 		return
 	}
-	dart := slices.ContainsFunc(f.Trees, func(t forest.Tree) bool { return t.Weight != 1 })
+	dart := f.Dropout || slices.ContainsFunc(f.Trees, func(t forest.Tree) bool { return t.Weight != 1 })
 	if dart {
 		p.text(`{"gbtree":`)
 	}
