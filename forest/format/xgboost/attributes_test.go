@@ -108,6 +108,20 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// TestBestLinear: the best iteration of a linear model, which has no trees that could be counted, is in its copies.
+func TestBestLinear(t *testing.T) {
+	f := linear()
+	f.Attributes = map[string]string{"best_iteration": "7"}
+	text := written(t, f)
+	if n := bytes.Count(text, []byte(`"best_iteration":"7"`)); n != 1 {
+		t.Fatalf("a copy has best_iteration %d times", n)
+	}
+	got, err := JSON.Decode(text)
+	if err != nil || got.BestTrees != 0 || !bytes.Equal(written(t, got), text) {
+		t.Errorf("a copy of the copy differs: %v", err)
+	}
+}
+
 // TestDropout: a copy has the booster of its file, also where no tree was dropped, which leaves the weight 1 to all. XGBoost's interface
 // for scikit-learn, told otherwise by its settings, makes a new booster without trees.
 func TestDropout(t *testing.T) {

@@ -164,13 +164,13 @@ func (r *bytesReader) attributes(f *forest.Forest, parallel int32) {
 	if r.err != nil {
 		return
 	}
-	d := document{best: all["best_iteration"], limit: all["best_ntree_limit"], parallel: fmt.Sprint(parallel), trees: f.Trees}
+	d := document{best: all["best_iteration"], limit: all["best_ntree_limit"], parallel: fmt.Sprint(parallel), trees: f.Trees, attributes: all}
 	f.BestTrees = d.bestTrees(f.Outputs)
 	// The last three are settings of training, which files of other kinds have elsewhere.
 	for _, name := range []string{"best_iteration", "best_ntree_limit", "objective", "metrics", "count_poisson_max_delta_step"} {
 		delete(all, name)
 	}
-	if len(all) > 0 {
+	if all = d.others(f); len(all) > 0 {
 		f.Attributes = all
 	}
 }

@@ -274,11 +274,22 @@ func (d *document) forest() (*forest.Forest, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.BestTrees, f.Attributes, f.Dropout = d.bestTrees(f.Outputs), d.attributes, d.booster == "dart"
+	f.BestTrees, f.Attributes, f.Dropout = d.bestTrees(f.Outputs), d.others(f), d.booster == "dart"
 	if !d.recodes() {
 		f.Types = d.types
 	}
 	return f, f.Check()
+}
+
+// others returns the attributes that f keeps as texts. That of a linear model counts rounds, and it has no trees.
+func (d *document) others(f *forest.Forest) map[string]string {
+	if f.Linear != nil && d.best != "" {
+		if d.attributes == nil {
+			d.attributes = map[string]string{}
+		}
+		d.attributes["best_iteration"] = d.best
+	}
+	return d.attributes
 }
 
 // recodes reports whether XGBoost takes the categories of a data frame by the list of those that the file was trained with: from 3.1 on, of
