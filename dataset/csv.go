@@ -191,8 +191,9 @@ func (c *csvRecords) namesType(opts *Options) bool {
 // never skipped where it could be meant as data, nor one of ranges, sets or likelihoods.
 func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	s := opts.Schema
-	head := make(map[string]bool, len(c.head))
-	for _, name := range c.head {
+	names := withBlanks(c.head, s)
+	head := make(map[string]bool, len(names))
+	for _, name := range names {
 		head[name] = true
 	}
 	found, named, labels := 0, 0, false
@@ -208,7 +209,7 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 		}
 	}
 	if len(c.head) == len(s.Columns) && !slices.ContainsFunc(c.first, func(v Value) bool { return v.Kind == String }) {
-		header := c.isNumberedHeader(s)
+		header := isNumberedHeader(names, s)
 		if !header && found == len(s.Columns) && len(head) == found && found > 2 { // of one or two columns it may well be a row
 			opts.warn(c.path, "the first row has the names of all columns in another order, and is read as a row, since they are numbers; if it names the columns, set data.header to yes")
 		}
@@ -246,8 +247,8 @@ func (c *csvRecords) isHeaderFor(opts *Options) bool {
 // isNumberedHeader reports whether a first row of numbers, one for each column, is the
 // names of the schema's columns, which are numbers then, in order. Any other such row is
 // data: of columns named 0 and 1, the row 1,0 is.
-func (c *csvRecords) isNumberedHeader(s *Schema) bool {
-	return slices.EqualFunc(c.head, s.Columns, func(name string, col Column) bool { return name != "" && name == col.Name })
+func isNumberedHeader(names []string, s *Schema) bool {
+	return slices.EqualFunc(names, s.Columns, func(name string, col Column) bool { return name != "" && name == col.Name })
 }
 
 // parse says what a cell holds. The value keeps cell as its text, also that of a

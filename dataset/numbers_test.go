@@ -62,6 +62,9 @@ func TestNumberReader(t *testing.T) {
 		"names":       {file("c.csv", "y,x\n1,2\n"), []string{"x", "y"}, ToFloat64, []float64{2, 1}},
 		"one name":    {file("d.csv", "y\n1\n"), []string{"x", "y"}, ToFloat64, []float64{nan, 1}},
 		"blanks":      {file("blanks.csv", "y , x\n1,2\n"), []string{" x", "y "}, ToFloat64, []float64{2, 1}},
+		"blank, year": {file("year.csv", "2019, b\n1,2\n"), []string{" b", "2019"}, ToFloat64, []float64{2, 1}},
+		"years":       {file("years.csv", "2019, 2025\n1,2\n"), []string{"2019", " 2025"}, ToFloat64, []float64{1, 2}},
+		"same names":  {file("same.csv", "b, b\n1,2\n"), []string{" b", " b"}, ToFloat64, []float64{1, 2}},
 		"kept blanks": {file("kept.csv", "\" x\",x\n1,2\n"), []string{"x", " x"}, ToFloat64, []float64{2, 1}},
 		"standard":    {"-", nil, ToFloat64, []float64{7, 8}},
 		// 1 + 2^-24 + 2^-60 is above half-way to the next float32; as float64 it is half-way

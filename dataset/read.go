@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -120,19 +119,25 @@ func (r *recordReader) next(b *Batch, n int) error {
 	return r.encode(b, n)
 }
 
-// withBlanks returns the names of columns that begin or end with blanks, by what is left without these: tables in text do not
-// keep blanks around their cells. Names that would then be those of two columns are left out.
-func withBlanks(s *Schema) map[string]string {
-	whole, count := map[string]string{}, map[string]int{}
+// withBlanks returns the names of a header as the schema has them: tables in text do not keep the blanks around their cells with which
+// names of columns may begin or end. What is left of two different names stays as it is.
+func withBlanks(names []string, s *Schema) []string {
+	whole := map[string]string{} // by what is left without the blanks
 	for _, c := range s.Columns {
 		name := strings.Trim(c.Name, " \t")
-		count[name]++
-		if name != c.Name {
+		if other, ok := whole[name]; ok && other != c.Name {
+			whole[name] = name
+		} else {
 			whole[name] = c.Name
 		}
 	}
-	maps.DeleteFunc(whole, func(name, _ string) bool { return count[name] > 1 })
-	return whole
+	out := slices.Clone(names)
+	for i, name := range names {
+		if is, ok := whole[name]; ok {
+			out[i] = is
+		}
+	}
+	return out
 }
 
 // match finds the schema's column of each column of a file: by name where both
@@ -160,16 +165,12 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 	for i, c := range s.Columns {
 		place[c.Name] = append(place[c.Name], i)
 	}
-	whole := withBlanks(s)
+	names = withBlanks(names, s)
 	for i, n := range names {
 		if to[i] < 0 {
 			continue
 		}
 		left, known := place[n]
-		if name, ok := whole[n]; ok && !known {
-			n = name
-			left, known = place[n]
-		}
 		switch {
 		case !known:
 			return nil, badData(recs.Where(i), "the header has %.200q, which is not a variable of the model; remove the column or set its type to skip", n)
