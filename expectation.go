@@ -51,7 +51,7 @@ func NewExpectation(f, density *Model) (*Expectation, error) {
 	e := &Expectation{forest: f, density: density}
 	schema := density.Schema()
 	var err error
-	if e.columns, err = columnsOf(f.Forest(), schema); err != nil {
+	if e.columns, err = columnsOf(f, schema); err != nil {
 		return nil, err
 	}
 	domains := make([]boxes.Domain, len(e.columns))
@@ -92,7 +92,8 @@ func NewExpectation(f, density *Model) (*Expectation, error) {
 }
 
 // columnsOf returns the column of each feature of a forest.
-func columnsOf(f *forest.Forest, s *dataset.Schema) ([]int, error) {
+func columnsOf(m *Model, s *dataset.Schema) ([]int, error) {
+	f := m.Forest()
 	columns := make([]int, f.Features)
 	unnamed := func(c dataset.Column) bool { return c.Name == "" }
 	if f.Names == nil || slices.ContainsFunc(s.Columns, unnamed) {
@@ -104,11 +105,16 @@ func columnsOf(f *forest.Forest, s *dataset.Schema) ([]int, error) {
 		}
 		return columns, nil
 	}
+	names := make([]string, len(s.Columns))
+	for i, c := range s.Columns {
+		names[i] = c.Name
+	}
+	names = dataset.WithBlanks(names, m.Schema()) // those of a circuit may come from a table in text, and the forest's from elsewhere
 	for i, name := range f.Names {
 		if slices.Index(f.Names, name) < i {
 			return nil, fmt.Errorf("%w: two features of the forest have the name %q, so their columns cannot be told apart", dataset.ErrSetting, name)
 		}
-		columns[i] = slices.IndexFunc(s.Columns, func(c dataset.Column) bool { return c.Name == name })
+		columns[i] = slices.Index(names, name)
 		if columns[i] < 0 {
 			return nil, fmt.Errorf("%w: the density has no column %q, which the forest has as a feature; train it on the forest's columns", dataset.ErrSetting, name)
 		}

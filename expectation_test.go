@@ -203,6 +203,10 @@ func TestExpectationOfValues(t *testing.T) {
 			t.Errorf("the expected score %d is %v, the mean over a grid %v", o, got[o], want/mass)
 		}
 	}
+	f.Names = []string{" size", "height\t"} // without the blanks in a table in text, from which the density has its names
+	if named := expect(t, f, density, []float64{math.NaN(), math.NaN()}); !slices.Equal(named, got) {
+		t.Errorf("by names with blanks around them the expected scores are %v, want %v", named, got)
+	}
 }
 
 // TestExpectationRefused: pairs of models that do not fit, and cells that the density lacks.

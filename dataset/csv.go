@@ -191,7 +191,7 @@ func (c *csvRecords) namesType(opts *Options) bool {
 // never skipped where it could be meant as data, nor one of ranges, sets or likelihoods.
 func (c *csvRecords) isHeaderFor(opts *Options) bool {
 	s := opts.Schema
-	names := withBlanks(c.head, s)
+	names := WithBlanks(c.head, s)
 	head := make(map[string]bool, len(names))
 	for _, name := range names {
 		head[name] = true

@@ -117,7 +117,7 @@ func (r *NumberReader) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if head := recs.Names(); r.twice != "" && head != nil && !slices.EqualFunc(withBlanks(head, r.schema), r.schema.Columns, func(name string, c Column) bool { return name == c.Name }) {
+	if head := recs.Names(); r.twice != "" && head != nil && !slices.EqualFunc(WithBlanks(head, r.schema), r.schema.Columns, func(name string, c Column) bool { return name == c.Name }) {
 		recs.Close()
 		return badData(f.path, "two columns of the model are named %.200q, which a header cannot tell apart; give the columns of the model in its order", r.twice)
 	}

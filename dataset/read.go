@@ -119,9 +119,9 @@ func (r *recordReader) next(b *Batch, n int) error {
 	return r.encode(b, n)
 }
 
-// withBlanks returns the names of a header as the schema has them: tables in text do not keep the blanks around their cells with which
+// WithBlanks returns the names of a header as the schema has them: tables in text do not keep the blanks around their cells with which
 // names of columns may begin or end. What is left of two different names stays as it is.
-func withBlanks(names []string, s *Schema) []string {
+func WithBlanks(names []string, s *Schema) []string {
 	whole := map[string]string{} // by what is left without the blanks
 	for _, c := range s.Columns {
 		name := strings.Trim(c.Name, " \t")
@@ -165,7 +165,7 @@ func match(path string, recs Records, s *Schema, opts *Options) ([]int, error) {
 	for i, c := range s.Columns {
 		place[c.Name] = append(place[c.Name], i)
 	}
-	names = withBlanks(names, s)
+	names = WithBlanks(names, s)
 	for i, n := range names {
 		if to[i] < 0 {
 			continue
