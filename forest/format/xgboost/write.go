@@ -110,7 +110,7 @@ func objectiveOf(f *forest.Forest) (objective, error) {
 	fits := func(o objective) bool {
 		alpha := o.link == forest.Sigmoid && f.Alpha != 1
 		classes := o.classes == 0 && f.Classes == 0 || o.classes < 0 && f.Outputs > 1 && f.Classes == f.Outputs ||
-			o.classes > 0 && (f.Classes == 2 && f.Cut == o.cut || f.Classes == 0 && f.Outputs > 1)
+			o.classes > 0 && (f.Outputs == 1 && f.Classes == 2 && f.Cut == o.cut || f.Outputs > 1 && f.Classes == 0)
 		return o.link == f.Link && !alpha && classes
 	}
 	if o, err := find(f.Target); err == nil && fits(o) {

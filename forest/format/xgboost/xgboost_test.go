@@ -323,17 +323,20 @@ func TestWriteConverts(t *testing.T) {
 // TestWriteRefuses: nothing is written of a forest that would compute something else.
 func TestWriteRefuses(t *testing.T) {
 	for want, change := range map[string]func(*forest.Forest){
-		"float32":               func(f *forest.Forest) { f.Sum = forest.Float64 },
-		"plain sums":            func(f *forest.Forest) { f.Combine = forest.Max },
-		"after the trees":       func(f *forest.Forest) { f.BaseLast, f.Base[0] = true, 1 },
-		"no base_score":         func(f *forest.Forest) { f.Base[0] = 0.1 },
-		"zeros":                 func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true },
-		"XGBoost lacks":         func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal },
-		"float32 cannot hold":   func(f *forest.Forest) { f.Trees[0].Values[1].Value = 0.1 },
-		"link anomaly":          func(f *forest.Forest) { f.Link = forest.Anomaly },
-		"compares with inf":     func(f *forest.Forest) { n := &f.Trees[0].Nodes[0]; n.Test, n.Threshold = forest.LessEqual, math.Inf(1) },
-		"not plain sums of th":  func(f *forest.Forest) { f.Divisor = []float64{1} },
-		"link sigmoid":          func(f *forest.Forest) { f.Alpha = 2 },
+		"float32":              func(f *forest.Forest) { f.Sum = forest.Float64 },
+		"plain sums":           func(f *forest.Forest) { f.Combine = forest.Max },
+		"after the trees":      func(f *forest.Forest) { f.BaseLast, f.Base[0] = true, 1 },
+		"no base_score":        func(f *forest.Forest) { f.Base[0] = 0.1 },
+		"zeros":                func(f *forest.Forest) { f.Trees[0].Nodes[0].ZeroMissing = true },
+		"XGBoost lacks":        func(f *forest.Forest) { f.Trees[0].Nodes[0].Test = forest.Equal },
+		"float32 cannot hold":  func(f *forest.Forest) { f.Trees[0].Values[1].Value = 0.1 },
+		"link anomaly":         func(f *forest.Forest) { f.Link = forest.Anomaly },
+		"compares with inf":    func(f *forest.Forest) { n := &f.Trees[0].Nodes[0]; n.Test, n.Threshold = forest.LessEqual, math.Inf(1) },
+		"not plain sums of th": func(f *forest.Forest) { f.Divisor = []float64{1} },
+		"link sigmoid":         func(f *forest.Forest) { f.Alpha = 2 },
+		"the link identity with 2": func(f *forest.Forest) {
+			f.Target, f.Link, f.Outputs, f.Base, f.Cut = "identity_multiclass", forest.Identity, 2, []float64{0, 0}, 0
+		},
 		`named "b\x01", with`:   func(f *forest.Forest) { f.Names = []string{"a", "b\x01", "c"} },
 		"it has the weight 0.1": func(f *forest.Forest) { f.Trees[0].Weight = 0.1 },
 		"it has the weight 0.3": func(f *forest.Forest) { *f = *linear(); f.Linear.Weights[1] = 0.3 },
