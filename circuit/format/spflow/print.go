@@ -128,7 +128,7 @@ func (p *printer) reference() {
 	var stack []visit
 	begin := func(x units.Unit) {
 		written[x] = true
-		indent := strings.Repeat("\t", len(stack))
+		indent := indentOf(len(stack))
 		n := &p.Graph.Nodes[x.Node]
 		if n.Kind == circuit.Input {
 			text, _ := p.leaf(x)
@@ -156,7 +156,7 @@ func (p *printer) reference() {
 	for begin(p.Root()); len(stack) > 0; {
 		top := &stack[len(stack)-1]
 		if top.next == len(top.children) {
-			p.WriteString(strings.Repeat("\t", len(stack)) + "}\n")
+			p.WriteString(indentOf(len(stack)) + "}\n")
 			stack = stack[:len(stack)-1]
 			continue
 		}
@@ -171,6 +171,10 @@ func (p *printer) reference() {
 		}
 	}
 }
+
+// indentOf is the space in front of a line at a depth. It ends at 32 tabs: behind that no reader follows it, and the
+// text of a chain would be as long as the square of the chain.
+func indentOf(depth int) string { return strings.Repeat("\t", min(depth, 32)) }
 
 // equation writes the expression of the root.
 func (p *printer) equation() {

@@ -211,6 +211,32 @@ func TestPrintUnused(t *testing.T) {
 	}
 }
 
+// TestPrintDeep writes a chain of sums: a text of it is a few dozen bytes for each, as are other formats, and not as long as the square of
+// the depth.
+func TestPrintDeep(t *testing.T) {
+	const depth = 3000
+	var text strings.Builder
+	for i := range depth {
+		fmt.Fprintf(&text, "S%d SumNode(1*S%d){\n", i, i+1)
+	}
+	fmt.Fprintf(&text, "S%d Bernoulli(x|p=0.25)\n%s", depth, strings.Repeat("}\n", depth))
+	m, err := spflow.Parse(text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := spflow.Print(&b, m); err != nil || b.Len() > 150*depth {
+		t.Fatalf("%d bytes, %v", b.Len(), err)
+	}
+	back, err := spflow.Parse(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := formattest.Diff64(back, m); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestPrintBlocks writes circuits of blocks of units, of which each is a node of the text.
 func TestPrintBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
