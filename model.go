@@ -134,13 +134,17 @@ func (m *Model) Schema() *dataset.Schema { return m.plan.Schema }
 func (m *Model) Unchecked() bool { return m.plan.Unchecked }
 
 // Coarse says in a line of which column float32, in which cells are kept, is too coarse for the leaves of a circuit that was made
-// elsewhere, such as normal distributions of a deviation of 0.001 around 30,000,000: answers are about rounded numbers. It is "" where there
-// is none, and for a forest.
+// elsewhere, such as normal distributions of a deviation of 0.001 around 30,000,000: answers are about rounded numbers. Else it says how many
+// probabilities float32 has as 0, where answers come from tensors. It is "" where there is none of either, and for a forest.
 func (m *Model) Coarse() string {
 	if m.forest != nil {
 		return ""
 	}
-	return m.plan.Coarse()
+	coarse := m.plan.Coarse()
+	if coarse == "" && !(m.plan.Code != nil && (m.opts.Path == run.PathCode || m.opts.Only == QueryLogLikelihood)) {
+		return m.plan.Faint()
+	}
+	return coarse
 }
 
 // Graph returns the circuit, nil for a forest. It must not be changed.

@@ -45,3 +45,37 @@ func (b *Blueprint) Coarse() string {
 	}
 	return ""
 }
+
+// Faint says in a line how many probabilities of a circuit that was made elsewhere are so small that float32, of which tensors are made, has 0
+// for them, so that rows which are possible count as impossible there; "" where none is.
+func (b *Blueprint) Faint() string {
+	if b.wide == nil { // no file has more digits than tensors
+		return ""
+	}
+	g, wide := circuit.Reached(b.Graph, b.wide)
+	count, least := 0, math.Inf(1)
+	for i := range g.Nodes {
+		id, n := circuit.NodeID(i), &g.Nodes[i]
+		if !g.OwnsParams(id) || n.Kind == circuit.Input && !circuit.ParamsAreTable(n.Leaf) {
+			continue
+		}
+		p := make([]float64, g.NumParams(id))
+		if wide(id, p) != nil { // who computes with them says what is wrong
+			return ""
+		}
+		for _, x := range p {
+			if x > 0 && float32(x) == 0 {
+				count, least = count+1, min(least, x)
+			}
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	are := "probabilities are"
+	if count == 1 {
+		are = "probability is"
+	}
+	return fmt.Sprintf("%d %s too small for float32, the least %.3g, and 0 in answers of the tensor path, which takes rows that need them for impossible; the path of code has them in float64, for log-likelihoods",
+		count, are, least)
+}
