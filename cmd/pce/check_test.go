@@ -148,6 +148,28 @@ func TestCheckNamesRows(t *testing.T) {
 	}
 }
 
+// TestCheckExpectedLarge: of a log-likelihood of -1e9 float64 has no 1e-9th, so numbers of another program need not agree that far, but in
+// their first twelve digits.
+func TestCheckExpectedLarge(t *testing.T) {
+	want := []float64{-1e9, -2, math.Inf(-1)}
+	for text, ok := range map[string]bool{
+		"-1000000000.0000002\n-2\n-Inf\n":      true,
+		"-1000000000.01\n-2\n-Inf\n":           false,
+		"-1000000000\n-2.00000001\n-Inf\n":     false,
+		"-1000000000\n-2\n-1000000000000000\n": false,
+		"-Inf\n-2\n-Inf\n":                     false,
+	} {
+		path := filepath.Join(t.TempDir(), "expected")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := (&app{}).compareExpected(t.Context(), path, want)
+		if err != nil || c.OK != ok {
+			t.Errorf("%q: %+v, %v; want %v", text, c, err, ok)
+		}
+	}
+}
+
 // TestCheckFiniteOfImpossible: a likelihood of a row that is impossible is beyond every bound, also one that grows with what should be there,
 // and the report of it is JSON.
 func TestCheckFiniteOfImpossible(t *testing.T) {
