@@ -21,7 +21,7 @@ func (r *repository) admit(name string, bytes int) (admission, error) {
 	l := v.lane
 	l.mu.Lock()
 	a := admission{version: v, rows: v.account.expect(bytes), bytes: bytes}
-	err := l.room(v, a.least())
+	err := l.room(v, a.least(), "seems by its bytes to have")
 	if err == nil {
 		v.account.reserved += a.rows
 	}
@@ -45,7 +45,7 @@ func (r *repository) full(name string, bytes int64) error {
 	defer v.release()
 	v.lane.mu.Lock()
 	a := admission{rows: v.account.expect(int(max(0, bytes)))}
-	err := v.lane.room(v, a.least())
+	err := v.lane.room(v, a.least(), "seems by its bytes to have")
 	v.lane.mu.Unlock()
 	if err != nil {
 		status, _ := statusOf(err)
@@ -94,12 +94,14 @@ func (a *account) leave(place *admission) {
 // rows. A request of at most this size counts as one row.
 const headBytes = 512
 
-// expect estimates the rows of a request from its bytes. The caller holds lane.mu.
+// expect estimates the rows of a request from its bytes. Earlier ones that are hardly longer than a head may be nearly all rows: a
+// request that is longer has no more than in proportion to all bytes. The caller holds lane.mu.
 func (a *account) expect(bytes int) int {
 	if bytes <= headBytes || a.meanBytes == 0 {
 		return 1
 	}
-	return max(1, int(float64(bytes-headBytes)*a.meanRows/a.meanBytes))
+	b := float64(bytes)
+	return max(1, int(a.meanRows*min(b/a.meanBytes, (b-headBytes)/(a.meanBytes-headBytes))))
 }
 
 // learnSize keeps running means of what longer requests are like: of their own rows, as how many the model sees for each
@@ -108,7 +110,7 @@ func (a *account) learnSize(rows, bytes int) {
 	if bytes <= headBytes {
 		return
 	}
-	n, b := float64(rows), float64(bytes-headBytes)
+	n, b := float64(rows), float64(bytes)
 	if a.meanBytes == 0 {
 		a.meanRows, a.meanBytes = n, b
 	}
@@ -116,16 +118,16 @@ func (a *account) learnSize(rows, bytes int) {
 	a.meanBytes += (b - a.meanBytes) / 16
 }
 
-// room refuses rows for which the queues of a model have no room. One request is
+// room refuses rows for which the queues of a model have no room; has says how sure their number is. One request is
 // always taken, so more rows than may wait are answered while nothing else waits. The caller holds mu.
-func (l *lane) room(v *version, rows int) error {
+func (l *lane) room(v *version, rows int, has string) error {
 	a := v.account
 	n := a.waiting + a.reserved
 	if n > 0 && n+rows > l.opts.MaxQueueRows {
 		a.full = time.Now()
 		advice := "try again later"
 		if rows > l.opts.MaxQueueRows {
-			advice = "this request alone has more, and is taken only while none wait; send fewer rows at once"
+			advice = "this request alone " + has + " more, and is taken only while none wait; send fewer rows at once"
 		}
 		rows, wait := "rows", "wait"
 		if n == 1 {

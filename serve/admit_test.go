@@ -39,7 +39,7 @@ func TestAdmitEstimate(t *testing.T) {
 		}
 		v.account.learnSize(7, headBytes) // says nothing
 		v.account.learnSize(50, headBytes+500)
-		for bytes, want := range map[int]int{0: 1, headBytes: 1, headBytes + 1: 1, headBytes + 20: 2, headBytes + 500: 50, headBytes + 5000: 500} {
+		for bytes, want := range map[int]int{0: 1, headBytes: 1, headBytes + 1: 1, headBytes + 20: 2, headBytes + 500: 50, headBytes + 5000: 272} {
 			if n := v.account.expect(bytes); n != want {
 				t.Errorf("%d bytes: %d rows are expected, want %d", bytes, n, want)
 			}
@@ -63,7 +63,7 @@ func TestAdmitEstimate(t *testing.T) {
 		}
 		refused()
 		held[0].end()
-		held = []*admission{admit(headBytes + 500), admit(headBytes + 1000)} // 50 and 100, half of which must fit
+		held = []*admission{admit(headBytes + 500), admit(headBytes + 1000)} // 50 and 74, half of which must fit
 		refused()
 		for _, a := range held {
 			a.end()
@@ -75,6 +75,28 @@ func TestAdmitEstimate(t *testing.T) {
 			t.Errorf("a model that is not there: %v %v", a, err)
 		}
 		(&admission{}).end()
+	})
+}
+
+// TestAdmitAfterShort: earlier requests that are hardly longer than a head, nearly all of whose bytes may be rows, do not make a
+// longer one seem to have thousands. It was refused while a row waited, and others for the places that were reserved for it.
+func TestAdmitAfterShort(t *testing.T) {
+	bubble(t, Options{MaxQueueRows: 1000, MaxQueueDelay: -1}, func(t *testing.T, s *Server, m *fakeModel) {
+		v := s.models.current("m")
+		defer v.release()
+		v.account.learnSize(10, headBytes+16)
+		for _, bytes := range []int{headBytes + 16, 7000, 100} {
+			a, err := s.models.admit("m", bytes)
+			if err != nil {
+				t.Errorf("%d bytes: %v", bytes, err)
+			}
+			defer a.end()
+		}
+		a, err := s.models.admit("m", 200_000) // 3787 in proportion
+		if want := "this request alone seems by its bytes to have more, and is taken only while none wait; send fewer rows at once"; !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		a.end()
 	})
 }
 

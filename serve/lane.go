@@ -126,7 +126,7 @@ func (l *lane) submit(v *version, j *job, place *admission) error {
 		v.account.leave(place)
 		v.account.learnSize(j.asked, place.bytes)
 	}
-	if err := l.room(v, j.rows.Rows); err != nil {
+	if err := l.room(v, j.rows.Rows, "has"); err != nil {
 		return err
 	}
 	j.since = time.Now()
