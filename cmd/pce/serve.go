@@ -156,11 +156,13 @@ func loadCertificate(ctx context.Context, cert, key string) (pair tls.Certificat
 
 // answer loads the models, prints the address and answers the requests that come in at l until
 // ctx ends. The port answers while models load, so that probes see a server that lives and is
-// not ready. At the end it drains: requests that have come get f.drain to end, later ones are
-// refused, and what is still open then is cut off with a warning. A model that cannot be loaded
+// not ready. At the end it drains: it says farewell to the clients that ask, requests that have come get f.drain to end, later
+// ones are refused, and what is still open then is cut off with a warning. A model that cannot be loaded
 // ends it with that error.
 func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.Listener, certs []tls.Certificate, log *slog.Logger) error {
-	h := serve.HTTPServer(s, f.options.Timeout, log)
+	leave := newFarewell(s)
+	h := serve.HTTPServer(leave, f.options.Timeout, log)
+	h.ConnState = leave.count
 	scheme, listen := "http", func() error { return h.Serve(l) }
 	if certs != nil {
 		h.TLSConfig = &tls.Config{Certificates: certs, MinVersion: tls.VersionTLS12}
@@ -179,13 +181,17 @@ func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.
 		}
 	}
 	s.Drain()
+	l.Close() // so that clients that are told to leave do not come back
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.drain)
 	defer cancel()
+	if err == nil {
+		leave.wait(last)
+	}
 	if late := h.Shutdown(last); late != nil {
 		log.Warn("requests are cut off", "err", late)
 		h.Close()
 	}
-	if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) {
+	if failed := <-ended; !errors.Is(failed, http.ErrServerClosed) && !errors.Is(failed, net.ErrClosed) {
 		err = errors.Join(err, failed)
 	}
 	return err

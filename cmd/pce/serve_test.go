@@ -36,6 +36,7 @@ func serving(t *testing.T, env []string, args ...string) (url string, stop func(
 		t.Fatalf("serve %v: exit %d: %s", args, <-code, &errs)
 	}
 	return strings.TrimSpace(line), func() (int, string) {
+		http.DefaultClient.CloseIdleConnections() // which the server would give time to ask
 		cancel()
 		return <-code, errs.String()
 	}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestFarewell: after a signal answers of HTTP/1 end their connections, for as long as there are some and clients ask, a second at most and
+// not beyond the time to drain. Connections that were closed at once lost the requests that were on their way.
+func TestFarewell(t *testing.T) {
+	ask := func(f *farewell, proto int) string {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.ProtoMajor = proto
+		f.ServeHTTP(w, r)
+		return w.Header().Get("Connection")
+	}
+	for _, tc := range []struct {
+		name  string
+		open  int           // connections
+		every time.Duration // requests come so, and end one each
+		times int
+		proto int
+		drain time.Duration
+		want  time.Duration
+	}{
+		{"there is no client", 0, time.Second, 0, 1, time.Minute, 0},
+		{"none asks", 1, time.Second, 0, 1, time.Minute, farewellQuiet},
+		{"some ask", 9, 90 * time.Millisecond, 3, 1, time.Minute, 270*time.Millisecond + farewellQuiet},
+		{"all ask", 3, 90 * time.Millisecond, 3, 1, time.Minute, 270 * time.Millisecond},
+		{"they ask again and again", 1000, 90 * time.Millisecond, 100, 1, time.Minute, farewellMost},
+		{"clients of HTTP/2 are told otherwise", 1000, 90 * time.Millisecond, 100, 2, time.Minute, farewellQuiet},
+		{"there is little time to drain", 1000, 90 * time.Millisecond, 100, 1, 200 * time.Millisecond, 200 * time.Millisecond},
+		{"there is none", 1000, 90 * time.Millisecond, 100, 1, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFarewell(http.NotFoundHandler())
+			for range tc.open {
+				f.count(nil, http.StateNew)
+				f.count(nil, http.StateActive)
+			}
+			if got := ask(f, 1); got != "" {
+				t.Errorf("%s: Connection: %s before the signal", tc.name, got)
+			}
+			began, ended := time.Now(), make(chan time.Duration, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), tc.drain)
+				defer cancel()
+				f.wait(ctx)
+				ended <- time.Since(began)
+			}()
+			want := map[int]string{1: "close", 2: ""}[tc.proto]
+			for range tc.times {
+				time.Sleep(tc.every)
+				if got := ask(f, tc.proto); got != want {
+					t.Errorf("%s: HTTP/%d: Connection: %q, want %q", tc.name, tc.proto, got, want)
+				}
+				f.count(nil, http.StateClosed)
+			}
+			if got := <-ended; got != tc.want {
+				t.Errorf("%s: the server went on for %v, want %v", tc.name, got, tc.want)
+			}
+		})
+	}
+}
