@@ -1,10 +1,13 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -97,5 +100,32 @@ func TestClosesUnlocked(t *testing.T) {
 	s.Close()
 	if n := l.stubborn.closed.Load(); n != 1 {
 		t.Errorf("the model was closed %d times", n)
+	}
+}
+
+// TestClosedWhileLoading: a model that is ready only when the server is about to end has not failed. The log had an error, which
+// operators look for, and the metrics counted one.
+func TestClosedWhileLoading(t *testing.T) {
+	var s *Server
+	var log bytes.Buffer
+	l := &fakeLoader{bytes: 1, make: func(string) *fakeModel {
+		if s != nil {
+			s.Drain()
+		}
+		return &fakeModel{schema: fakeSchema(), bytes: 1, device: "cpu"}
+	}}
+	s = testServer(t, l, Options{ReloadEvery: -1, Log: slog.New(slog.NewTextHandler(&log, nil))}, "m")
+	if err := s.models.load(t.Context(), "m"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a model is loaded by a server that ends: %v", err)
+	}
+	s.Close()
+	if models := l.models(); len(models) != 2 || models[1].closed.Load() != 1 {
+		t.Errorf("%d models were opened, or the last one was not closed once", len(models))
+	}
+	if text := s.metrics.Text(nil); !strings.Contains(text, `pce_model_load_failures_total{model="m"} 0`) {
+		t.Errorf("a failure is counted:\n%s", text)
+	}
+	if strings.Contains(log.String(), "ERROR") {
+		t.Errorf("an error is logged:\n%s", &log)
 	}
 }

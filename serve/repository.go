@@ -192,8 +192,9 @@ func (r *repository) start(e *entry) <-chan struct{} {
 			err := r.replace(e)
 			r.mu.Lock()
 			e.err, e.opening, e.failed = err, nil, time.Now()
+			failed := err != nil && !r.closing // what ends with the server has not failed
 			r.mu.Unlock()
-			if err != nil {
+			if failed {
 				r.metrics.LoadFailed(e.Name)
 				r.opts.Log.Error("model not loaded", "model", e.Name, "err", err)
 			}
