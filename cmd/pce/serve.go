@@ -160,7 +160,7 @@ func loadCertificate(ctx context.Context, cert, key string) (pair tls.Certificat
 // ones are refused, and what is still open then is cut off with a warning. A model that cannot be loaded
 // ends it with that error.
 func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.Listener, certs []tls.Certificate, log *slog.Logger) error {
-	leave := newFarewell(s)
+	leave := newFarewell(s, f.conns)
 	h := serve.HTTPServer(leave, f.options.Timeout, log)
 	h.ConnState = leave.count
 	scheme, listen := "http", func() error { return h.Serve(l) }

@@ -15,19 +15,21 @@ const (
 	farewellMost  = time.Second
 )
 
-// farewell tells clients of HTTP/1 that a server is about to end. A server that closes a connection between two requests cannot know
+// farewell tells clients of HTTP/1 to leave: those that are answered while there are as many connections as may be, since others wait for
+// one, and all of them when the server is about to end. A server that closes a connection between two requests cannot know
 // whether one is on its way. That one is lost, and a client must not ask again by itself, as a POST may have had an effect. So each answer
 // says that it is the last one of its connection. HTTP/2 has a message for that, which http.Server.Shutdown sends.
 type farewell struct {
 	http.Handler
+	most    int64        // connections that may be open
 	open    atomic.Int64 // connections
 	leaving atomic.Bool
 	asked   chan struct{} // a token where a request has come since leaving
 	empty   chan struct{} // a token where the last connection was closed since leaving
 }
 
-func newFarewell(h http.Handler) *farewell {
-	return &farewell{Handler: h, asked: make(chan struct{}, 1), empty: make(chan struct{}, 1)}
+func newFarewell(h http.Handler, most int) *farewell {
+	return &farewell{Handler: h, most: int64(most), asked: make(chan struct{}, 1), empty: make(chan struct{}, 1)}
 }
 
 // count is told by http.Server what becomes of its connections.
@@ -52,9 +54,11 @@ func notice(c chan struct{}) {
 
 // ServeHTTP answers a request.
 func (f *farewell) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.leaving.Load() && r.ProtoMajor < 2 {
+	if leaving := f.leaving.Load(); r.ProtoMajor < 2 && (leaving || f.open.Load() >= f.most) {
 		w.Header().Set("Connection", "close")
-		notice(f.asked)
+		if leaving {
+			notice(f.asked)
+		}
 	}
 	f.Handler.ServeHTTP(w, r)
 }

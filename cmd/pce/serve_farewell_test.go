@@ -9,15 +9,35 @@ import (
 	"time"
 )
 
+// TestFarewellFull: while as many connections are open as may be, answers of HTTP/1 end theirs, for others that wait. Clients that kept
+// theirs kept all others out.
+func TestFarewellFull(t *testing.T) {
+	f := newFarewell(http.NotFoundHandler(), 2)
+	for _, tc := range []struct {
+		state http.ConnState
+		proto int
+		want  string
+	}{
+		{http.StateNew, 1, ""}, {http.StateNew, 2, ""}, {http.StateIdle, 1, "close"}, {http.StateActive, 1, "close"}, {http.StateClosed, 1, ""},
+	} {
+		f.count(nil, tc.state)
+		if got := lastOfItsConnection(f, tc.proto); got != tc.want {
+			t.Errorf("%v: Connection: %q, want %q", tc.state, got, tc.want)
+		}
+	}
+}
+
+// lastOfItsConnection asks a server and returns the header with which an answer ends its connection.
+func lastOfItsConnection(f *farewell, proto int) string {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+	r.ProtoMajor = proto
+	f.ServeHTTP(w, r)
+	return w.Header().Get("Connection")
+}
+
 // TestFarewell: after a signal answers of HTTP/1 end their connections, for as long as there are some and clients ask, a second at most and
 // not beyond the time to drain. Connections that were closed at once lost the requests that were on their way.
 func TestFarewell(t *testing.T) {
-	ask := func(f *farewell, proto int) string {
-		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
-		r.ProtoMajor = proto
-		f.ServeHTTP(w, r)
-		return w.Header().Get("Connection")
-	}
 	for _, tc := range []struct {
 		name  string
 		open  int           // connections
@@ -37,12 +57,12 @@ func TestFarewell(t *testing.T) {
 		{"there is none", 1000, 90 * time.Millisecond, 100, 1, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFarewell(http.NotFoundHandler())
+			f := newFarewell(http.NotFoundHandler(), 4096)
 			for range tc.open {
 				f.count(nil, http.StateNew)
 				f.count(nil, http.StateActive)
 			}
-			if got := ask(f, 1); got != "" {
+			if got := lastOfItsConnection(f, 1); got != "" {
 				t.Errorf("%s: Connection: %s before the signal", tc.name, got)
 			}
 			began, ended := time.Now(), make(chan time.Duration, 1)
@@ -55,7 +75,7 @@ func TestFarewell(t *testing.T) {
 			want := map[int]string{1: "close", 2: ""}[tc.proto]
 			for range tc.times {
 				time.Sleep(tc.every)
-				if got := ask(f, tc.proto); got != want {
+				if got := lastOfItsConnection(f, tc.proto); got != want {
 					t.Errorf("%s: HTTP/%d: Connection: %q, want %q", tc.name, tc.proto, got, want)
 				}
 				f.count(nil, http.StateClosed)
