@@ -64,7 +64,7 @@ func OpenNumbers(path string, columns int, names []string, round Rounding, opts 
 		return nil, err
 	}
 	if files[0].text {
-		return nil, badSetting("%s: text has no columns of numbers; its name ends in one of .csv, .npy, or .gz after it", files[0].path)
+		return nil, badSetting("%s: it is read as text, and text has no columns of numbers; name a table .csv, .tsv or .csv.gz", files[0].path)
 	}
 	return &NumberReader{opts: opts, schema: opts.Schema, round: round, files: files, twice: twice}, nil
 }

@@ -89,7 +89,7 @@ func TestNumberReader(t *testing.T) {
 		"short.csv:2:":                     file("short.csv", "1,2\n3\n"),
 		"wide.csv":                         file("wide.csv", "1,2,3\n"),
 		"is empty":                         file("empty.csv", ""),
-		"text has no columns":              file("words.txt", "a b"),
+		"name a table .csv":                file("words.txt", "a b"),
 		"unknown kind of file":             file("words.bin", "a b"),
 		"builtin:random: rows of plain":    "builtin:random",
 	} {
