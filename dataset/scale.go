@@ -89,8 +89,12 @@ func (c *Column) shortest(v float32) float64 {
 // their log densities under leaves that describe the others are below -1e9.
 const FarValue = 1 << 14
 
+// fewLost is of how many different numbers one may be stored like another without a remark. Among as many numbers as a
+// sample keeps, two are often near enough by chance, whatever they are of, and no other offset would tell them apart.
+const fewLost = 1000
+
 // settleScales gives each continuous column an offset and a scale, and warns where
-// these leave fewer different cells than there are numbers, or numbers too far from
+// these leave fewer different cells than there are numbers, by more than chance does, or numbers too far from
 // the others to be trained.
 func (all *inspection) settleScales(opts *Options) {
 	s := all.schema
@@ -118,7 +122,7 @@ func (all *inspection) settleScales(opts *Options) {
 		for _, x := range numbers {
 			left[c.Standard(x)] = true
 		}
-		if lost := len(numbers) - len(left); lost > 0 {
+		if lost := len(numbers) - len(left); lost > len(numbers)/fewLost {
 			opts.warn(all.path, "%s has numbers too close together for its offset %v and scale %v: of %d different ones, %d cannot be told from others; "+
 				"subtract an offset", s.ColumnName(i), shortNumber(c.Offset), shortNumber(c.Scale), len(numbers), lost)
 		}

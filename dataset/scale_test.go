@@ -118,6 +118,43 @@ func TestScales(t *testing.T) {
 	}
 }
 
+// TestLostByChance wants no warning of a few numbers that are stored like others: of some thousand that float64 holds, as draws of a
+// normal distribution, two often are, and their offset is right.
+func TestLostByChance(t *testing.T) {
+	for _, tt := range []struct{ numbers, pairs, warnings int }{
+		{999, 0, 0},
+		{999, 1, 1},
+		{1000, 1, 0},
+		{1000, 2, 1},
+		{4000, 4, 0},
+		{4000, 5, 1},
+	} {
+		var in strings.Builder
+		in.WriteString("x\n")
+		for i := range tt.numbers {
+			x := float64(i/2) + 0.25
+			switch {
+			case i%2 == 1 && i/2 < tt.pairs:
+				x += 1e-12 // like the number before
+			case i%2 == 1:
+				x += 0.5
+			}
+			fmt.Fprintln(&in, x)
+		}
+		var warnings []string
+		if _, err := Open(context.Background(), save(t, "a.csv", []byte(in.String())), Options{Warn: func(w string) {
+			if strings.Contains(w, "too close") {
+				warnings = append(warnings, w)
+			}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if len(warnings) != tt.warnings {
+			t.Errorf("%d of %d numbers are stored like others: %q, want %d warnings", tt.pairs, tt.numbers, warnings, tt.warnings)
+		}
+	}
+}
+
 // TestLostCells wants a warning where different numbers become one.
 func TestLostCells(t *testing.T) {
 	var in strings.Builder
