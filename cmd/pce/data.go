@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,26 +41,25 @@ func (a *app) dataListCommand() *cobra.Command {
 	return c
 }
 
-// openNamed opens the paths given as arguments, or the training rows of the
-// config. How files are read is the config's business in both cases. texts keeps
-// what the files say.
-func (a *app) openNamed(ctx context.Context, flags *configFlags, paths []string, texts bool) (dataset.Source, error) {
+// namedRows returns the paths given as arguments, or those of the training rows of the
+// config. How files are read is the config's business in both cases.
+func (a *app) namedRows(ctx context.Context, flags *configFlags, paths []string) ([]string, dataset.Options, error) {
 	cfg, err := a.loadRowsConfig(flags)
 	if err != nil {
-		return nil, err
+		return nil, dataset.Options{}, err
 	}
 	if len(paths) == 0 {
 		if err := cfg.Data.RequireTraining(); err != nil {
-			return nil, err
+			return nil, dataset.Options{}, err
 		}
 		paths = cfg.Data.Train
 	}
 	o, err := a.datasetOptions(&cfg.Data, nil)
 	if err != nil {
-		return nil, err
+		return nil, o, err
 	}
-	o.KeepText = texts
-	return a.openAll(ctx, paths, o)
+	paths, err = a.expandPaths(ctx, paths)
+	return paths, o, err
 }
 
 // loadDataConfig is loadConfig, but no file needs to be named.
@@ -119,11 +120,16 @@ func (a *app) dataSampleCommand() *cobra.Command {
 			if n < 0 {
 				return usagef("-n is %d; want how many rows to print", n)
 			}
-			src, err := a.openNamed(cmd.Context(), &flags, paths, true)
+			files, o, err := a.namedRows(cmd.Context(), &flags, paths)
 			if err != nil {
 				return err
 			}
-			return a.printRows(cmd.Context(), src, min(n, src.Rows()))
+			o.KeepText = true
+			r, err := dataset.OpenReaderAll(cmd.Context(), files, o)
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.printRows(cmd.Context(), r, n), r.Close())
 		},
 	}
 	flags.registerRows(c.Flags())
@@ -131,23 +137,26 @@ func (a *app) dataSampleCommand() *cobra.Command {
 	return c
 }
 
-// printRows prints the first n rows of src as CSV without a header, as dataset.NewWriter
-// writes it. src has at least n rows.
-func (a *app) printRows(ctx context.Context, src dataset.Source, n int) error {
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = i
-	}
-	b := dataset.NewBatch(src.Schema(), n)
-	if err := src.Gather(ctx, b, rows); err != nil {
-		return err
-	}
-	w, err := dataset.NewWriter(a.stdout, "stdout.csv", src.Schema(), n)
+// printRows prints the first n rows of r, or all if there are fewer, as CSV without a header, as
+// dataset.NewWriter writes it. The rows behind them are not read.
+func (a *app) printRows(ctx context.Context, r dataset.Reader, n int) error {
+	w, err := dataset.NewWriter(a.stdout, "stdout.csv", r.Schema(), n)
 	if err != nil {
 		return err
 	}
-	if err := w.Write(b); err != nil {
-		return err
+	most, b := rowsAtOnce(r.Schema()), &dataset.Batch{}
+	for n > 0 {
+		err := r.Read(ctx, b, min(n, most))
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.Write(b); err != nil {
+			return err
+		}
+		n -= b.Rows
 	}
 	return w.Close()
 }
@@ -247,7 +256,11 @@ func (a *app) dataStatsCommand() *cobra.Command {
 		Use:   "stats [PATH...]",
 		Short: "Print rows, types, ranges and missing cells",
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			src, err := a.openNamed(cmd.Context(), &flags, paths, false)
+			files, o, err := a.namedRows(cmd.Context(), &flags, paths)
+			if err != nil {
+				return err
+			}
+			src, err := dataset.OpenAll(cmd.Context(), files, o)
 			if err != nil {
 				return err
 			}
