@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -61,12 +62,16 @@ type recordShape struct {
 }
 
 // cellsOf cuts the records at the start of a file. The last one is left out if
-// it may be incomplete and is not the only one.
+// it may be incomplete and is not the only one. Where some text is not a record
+// under the dialect, they have nothing in common.
 func cellsOf(start []byte, whole bool, d fields.Dialect) recordShape {
 	scan := fields.NewScanner(bytes.NewReader(start), d)
 	var counts []int
 	for len(counts) <= dialectRecords {
 		cells, err := scan.Next()
+		if e := (*fields.Error)(nil); errors.As(err, &e) && !e.Unclosed {
+			return recordShape{}
+		}
 		if err != nil { // the end, or a quote that is closed further on
 			break
 		}

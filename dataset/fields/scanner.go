@@ -32,6 +32,7 @@ const (
 type Error struct {
 	Line, Cell int
 	Problem    string
+	Unclosed   bool // the text ends within quotes, which more of it may close
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Cell, e.Problem) }
@@ -102,7 +103,7 @@ func (s *Scanner) readLine() ([]byte, error) {
 		s.long = s.long[:0]
 		for err == bufio.ErrBufferFull {
 			if len(s.long)+len(line) > MaxRecordBytes {
-				return nil, &Error{s.lines + 1, 1, fmt.Sprintf("line is longer than %d MiB; is this a text file?", MaxRecordBytes>>20)}
+				return nil, &Error{Line: s.lines + 1, Cell: 1, Problem: fmt.Sprintf("line is longer than %d MiB; is this a text file?", MaxRecordBytes>>20)}
 			}
 			s.long = append(s.long, line...)
 			line, err = s.r.ReadSlice(s.end)
@@ -139,8 +140,8 @@ func (s *Scanner) addPlain(cell []byte) error {
 	return s.add(bytes.Trim(cell, s.blanks))
 }
 
-func (s *Scanner) errorf(format string, args ...any) error {
-	return &Error{s.line, len(s.cells) + 1, fmt.Sprintf(format, args...)}
+func (s *Scanner) errorf(format string, args ...any) *Error {
+	return &Error{Line: s.line, Cell: len(s.cells) + 1, Problem: fmt.Sprintf(format, args...)}
 }
 
 // split cuts a line without quotes.
@@ -206,7 +207,9 @@ func (s *Scanner) unquote(in []byte) (text, after []byte, err error) {
 				return nil, nil, s.errorf("row is longer than %d MiB; is a closing quote missing?", MaxRecordBytes>>20)
 			}
 			if err == io.EOF {
-				return nil, nil, s.errorf("a quote is opened and never closed")
+				open := s.errorf("a quote is opened and never closed")
+				open.Unclosed = true
+				return nil, nil, open
 			}
 			if err != nil {
 				return nil, nil, err
