@@ -39,10 +39,12 @@ type inference struct {
 	labelBytes int
 	sampled    int  // numbers sampled of a column
 	points     bool // decimal commas are refused
+	auto       bool // nothing is set that says whether the first row names the columns
 }
 
 func newInference(recs Records, opts *Options) *inference {
 	f := &inference{recs: recs, columns: make([]guess, recs.Columns()), sampled: sampledPerColumn(recs.Columns())}
+	f.auto = opts.Header == "" || opts.Header == HeaderAuto
 	if c, ok := recs.(*csvRecords); ok {
 		f.points = !c.commas
 	}
@@ -118,12 +120,23 @@ func (f *inference) add(row []Value) error {
 		case math.Abs(x) > math.MaxFloat32:
 			return badData(f.recs.Where(i), "%s is beyond ±3.4e38; scale the column", formatNumber(x))
 		case g.text:
-			return badData(f.recs.Where(i), "%s is a number in a column of texts (%s); fix the cell or set the column's type to label", formatNumber(x), g.textAt)
+			cure := "fix the cell or set the column's type to label"
+			if f.mayBeName(i) {
+				cure = "if the first row names the columns, set data.header to yes, else " + cure
+			}
+			return badData(f.recs.Where(i), "%s is a number in a column of texts (%s); %s", formatNumber(x), g.textAt, cure)
 		case !g.other:
 			g.other, g.otherAt, g.otherValue = true, f.recs.Where(i), x
 		}
 	}
 	return nil
+}
+
+// mayBeName reports whether the only text so far of a column is in a first row that was read as a row since it has numbers, and yet may
+// be the names of columns.
+func (f *inference) mayBeName(col int) bool {
+	c, ok := f.recs.(*csvRecords)
+	return ok && f.auto && c.names == nil && c.first[col].Kind == String && f.columns[col].cells-f.columns[col].numbers == 1
 }
 
 func (g *guess) because() string {
