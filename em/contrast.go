@@ -18,6 +18,8 @@ const (
 	inertia = 2
 	// restShare of the rows that a unit accounts for are added too, so that units that hardly change stay where they are.
 	restShare = 0.01
+	// nearly is how much of the spread that EM gives a unit a step has to leave it: all but what the share takes away.
+	nearly = 0.99
 )
 
 // contrast makes the counts that a discriminative step moves parameters by. With F the expected counts of a unit of rows,
@@ -32,8 +34,9 @@ const (
 // the less the fewer rows are classified wrongly; what changes decides here, so that a step is as long as its step
 // size says. A count must not fall below 0: where F - s·G does, it is D·θ·exp((F - s·G)/(D·θ)), of which C is the first two
 // terms. Statistics of leaves without codes get D times those that θ expects, with D doubled
-// until the unit has means of statistics that rows can have, or no farther from these than before, and half of its spread or more. A unit so
-// far from all rows that flows do not hold what it expects gets F. Without a share all of this is EM.
+// until the unit has means of statistics that rows can have, or no farther from these than before, and half of its spread or, where that is
+// less, what F alone leaves it: else a unit that is far wider than its rows would come to them the more slowly the smaller the share is.
+// A unit so far from all rows that flows do not hold what it expects gets F. Without a share all of this is EM.
 type contrast struct {
 	eng           *engine.Engine
 	prog          *layers.Program
@@ -270,6 +273,12 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 		for k, e := range expected { // a unit that is outside itself may come nearer
 			most[k] = max(scales[k], math.Abs(e))
 		}
+		for k := range sum {
+			sum[k] = float64(c.with[at(k)]) * scales[k]
+		}
+		copy(next, p)
+		in.Family.MStep(next, sum, float64(*with), 0, 1)
+		least := min(p[len(p)-1]/2, nearly*next[len(p)-1])
 		weight := 0.0
 		for range 64 {
 			weight = float64(*with) - c.share*float64(without) + prior
@@ -278,7 +287,7 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 			}
 			copy(next, p)
 			in.Family.MStep(next, sum, weight, 0, 1)
-			if next[len(p)-1] >= p[len(p)-1]/2 && within(sum, most, weight) || prior == 0 {
+			if next[len(p)-1] >= least && within(sum, most, weight) || prior == 0 {
 				break
 			}
 			prior *= 2

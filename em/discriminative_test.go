@@ -214,6 +214,8 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 				}
 				most[k] = max(most[k], math.Abs(e))
 			}
+			alone := append([]float64(nil), theta...)
+			n.Leaf.MStep(alone, f.Stats[i][u*stats:][:stats], with, 0, 1)
 			prior := share * (2*change + 0.01*without)
 			for range 64 {
 				*weight = with - share*without + prior
@@ -226,7 +228,7 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 				for k := range sum {
 					inside = inside && math.Abs(sum[k]) <= *weight*most[k]
 				}
-				if next[params-1] >= theta[params-1]/2 && inside || prior == 0 {
+				if next[params-1] >= min(theta[params-1]/2, 0.99*alone[params-1]) && inside || prior == 0 {
 					break
 				}
 				prior *= 2
@@ -433,6 +435,37 @@ func TestDiscriminativeOutside(t *testing.T) {
 		}
 		if sd := got[0][3]; unit < 1 && !(sd > 0.2 && sd < 0.4) {
 			t.Errorf("numbers up to %v: the deviation of a unit goes from 0.5 to %v", unit, sd)
+		}
+	}
+}
+
+// TestDiscriminativeLittle: a step with next to no share is one of EM, also of units that are far wider than their rows.
+func TestDiscriminativeLittle(t *testing.T) {
+	const class = 1
+	for _, leaf := range []circuit.Leaf{circuit.Gaussian{MinSigma: 0.01}, circuit.LogNormal{MinSigma: 0.01}, circuit.Poisson{}} {
+		g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+			{Kind: circuit.Input, Units: 2, Var: 0, Leaf: leaf},
+			{Kind: circuit.Input, Units: 2, Var: class, Leaf: circuit.Categorical{Categories: 2}},
+			{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+			{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+		}}
+		var rows [][]float64
+		for i := range 64 {
+			rows = append(rows, []float64{float64(1 + i%2), float64(i % 2)})
+		}
+		m := newModel(t, g, rows)
+		copy(m.start[0], []float64{8, 9, 6, 7})
+		if leaf.NumParams() == 1 {
+			copy(m.start[0], []float64{8, 9})
+		}
+		_, want := m.discriminate(t, em.Discriminative{Class: class}, 1, 0.9, 64)
+		_, got := m.discriminate(t, em.Discriminative{Class: class, Share: 1e-9}, 1, 0.9, 64)
+		for n := range want {
+			for k, w := range want[n] {
+				if !(math.Abs(got[n][k]-w) <= 1e-5*(1+math.Abs(w))) {
+					t.Errorf("%s: node %d, parameter %d is %v, without a share %v, before it was %v", leaf.Name(), n, k, got[n][k], w, m.start[n][k])
+				}
+			}
 		}
 	}
 }
