@@ -93,7 +93,11 @@ func openChain(ctx context.Context, paths []string, opts *Options) (*chain, int,
 	c := &chain{schema: schema, names: joinNames(files), hint: "give a file with at least one"}
 	var text func(context.Context, string) (Reader, error)
 	if files[0].text {
-		c.hint = fmt.Sprintf("a row takes %d tokens", len(schema.Columns))
+		if n := len(schema.Columns); n > 1 {
+			if c.hint = fmt.Sprintf("a row takes %d tokens: give more text", n); opts.Schema == nil {
+				c.hint += ", or set fewer tokens for a row (data.text.length in a config)"
+			}
+		}
 		if text, err = openText(schema, opts); err != nil {
 			return nil, 0, err
 		}

@@ -88,13 +88,19 @@ func TestTextMarks(t *testing.T) {
 
 func TestBadText(t *testing.T) {
 	table := &Schema{Columns: []Column{{Categories: 3}}}
+	src, err := Open(t.Context(), save(t, "b.txt", []byte("abab")), Options{Text: Text{Length: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := src.Schema()
 	for _, tt := range []struct {
 		in   string
 		opts Options
 		want string
 	}{
-		{"ab", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
-		{"", Options{}, "a.txt: has no rows; a row takes 32 tokens"},
+		{"ab", Options{}, "a.txt: has no rows; a row takes 32 tokens: give more text, or set fewer tokens for a row (data.text.length in a config)"},
+		{"", Options{Text: Text{Length: 1}}, "a.txt: has no rows; give a file with at least one"},
+		{"a", Options{Schema: tokens}, "a.txt: has no rows; a row takes 2 tokens: give more text"},
 		{"a\nb\x00", Options{}, "a.txt:2: holds a zero byte; is this a text file?"},
 		{"ab\na_", Options{Text: Text{Length: 1}, Missing: []string{"_"}, NoMissing: true}, `a.txt:2: "_" marks a missing cell; fill it or allow missing cells`},
 		{strings.Repeat("x", 4097), Options{Text: Text{Unit: Word}}, "a.txt:1: word of more than 4096 bytes; is this a text file?"},
