@@ -13,7 +13,8 @@ import (
 // Moments. An observed cell has zeros, a row that is impossible NaN.
 //
 // It takes a row of the model for each category of all columns but one, and some dozens for a
-// continuous column: as many as its range has of the smallest standard deviation of its leaves.
+// continuous column: as many as its range has of the smallest standard deviation of its leaves. Two
+// columns over neither of whose values it can sum give an error.
 func (m *Model) Covariance(ctx context.Context, rows [][]float64, columns ...int) ([][][]float64, error) {
 	q := &Query{Kind: QueryCovariance, Columns: columns}
 	if err := q.Check(m.plan.Schema); err != nil {

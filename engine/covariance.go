@@ -57,10 +57,11 @@ func (e *Engine) covariances(ctx context.Context, b *dataset.Batch, variables []
 	if err != nil {
 		return err
 	}
-	points := 0
-	for _, s := range summaries {
-		points = max(points, pointsOf(&s.column))
+	points, without := 0, make([]bool, k)
+	for i, s := range summaries {
+		points, without[i] = max(points, pointsOf(&s.column)), !s.summable()
 	}
+	later = turned(later, without)
 	most := pointRows(e.rows, points)
 	for lo := 0; lo < b.Rows; lo += most {
 		hi := min(lo+most, b.Rows)
@@ -79,6 +80,22 @@ func (e *Engine) covariances(ctx context.Context, b *dataset.Batch, variables []
 		}
 	}
 	return nil
+}
+
+// turned returns the pairs of later with the variables of which without is set behind others: sums are over the values of the
+// first of a pair, and these have no points to sum over.
+func turned(later [][]partner, without []bool) [][]partner {
+	out := make([][]partner, len(later))
+	for i, all := range later {
+		for _, p := range all {
+			if j := p.variable; without[i] && !without[j] {
+				out[j] = append(out[j], partner{i, p.place})
+			} else {
+				out[i] = append(out[i], p)
+			}
+		}
+	}
+	return out
 }
 
 // pointsLen bounds the points that are kept for the rows of a part, unless one row has more: 24 MiB.
@@ -268,21 +285,49 @@ type point struct {
 // maxSupport bounds the points of a cell, and negligible is the probability of a unit that has none.
 const maxSupport, negligible = 1 << 14, 1e-14
 
+// summable reports whether a cell has points whatever its posterior is.
+func (s *summary) summable() bool {
+	if s.units == nil {
+		return true
+	}
+	even := make([]float64, len(s.units))
+	for i := range even {
+		even[i] = 1 / float64(len(even))
+	}
+	if s.oneKind("") != nil {
+		return false
+	}
+	if _, ok := s.units[0].family.(stepwise); ok {
+		_, err := s.parts(even, "")
+		return err == nil
+	}
+	_, err := s.grid(even, "")
+	return err == nil
+}
+
+// oneKind gives an error with the name of the column if units are of several families, whose densities are of different measures.
+func (s *summary) oneKind(name string) error {
+	for i := range s.units {
+		if first, kind := s.units[0].kind(), s.units[i].kind(); first != kind {
+			return fmt.Errorf("%w: a sum over the values of %s, which has %s and %s leaves; leave it out", dataset.ErrSetting, name, first, kind)
+		}
+	}
+	return nil
+}
+
 // support returns points for which sums over the values of a missing cell are, given its
 // posterior, sums over points: its codes, its bins, its counts, or a grid. Between normal units
 // the trapezoidal rule with a step of their least standard deviation errs by 2·exp(-2π²) =
 // 5e-9 of what is integrated; the grid of positive values is one of their logarithms. No points
-// fit units of several families, whose densities are of different measures.
+// fit units of several families.
 func (s *summary) support(weights []float32, name string) ([]point, error) {
 	p := make([]float64, len(weights))
 	shares(p, weights)
 	var points []point
 	switch {
 	case s.units != nil:
-		for i := range s.units {
-			if first, kind := s.units[0].kind(), s.units[i].kind(); first != kind {
-				return nil, fmt.Errorf("%w: a sum over the values of %s, which has %s and %s leaves; name it last, or leave it out", dataset.ErrSetting, name, first, kind)
-			}
+		if err := s.oneKind(name); err != nil {
+			return nil, err
 		}
 		if _, ok := s.units[0].family.(stepwise); ok {
 			return s.parts(p, name)
@@ -310,12 +355,18 @@ func (s *summary) support(weights []float32, name string) ([]point, error) {
 	return points, nil
 }
 
-// line returns the points of a column without codes or steps, whose units have probabilities p: a grid
-// on which the trapezoidal rule integrates the mixture, as fine as its smallest standard
+// grid says where the points of a column without codes or steps lie: from lo to hi, a step apart, of the numbers or of their logarithms.
+type grid struct {
+	lo, hi, step float64
+	logs         bool
+}
+
+// grid returns that of a column without codes or steps, whose units have probabilities p. On it
+// the trapezoidal rule integrates the mixture, as fine as its smallest standard
 // deviation, and every number for counts. Positive numbers have the grid in the logarithm, unless
 // all units are so narrow that they are nearly normal. A grid of more than maxSupport points, or finer
 // than float32, is an error with the name of the column.
-func (s *summary) line(p []float64, name string) ([]point, error) {
+func (s *summary) grid(p []float64, name string) (grid, error) {
 	const reach, narrow = 10, 0.01 // standard deviations, and one of a logarithm
 	family := s.units[0].family
 	counts, logs := family.Check(0.5) != nil, false
@@ -343,22 +394,32 @@ func (s *summary) line(p []float64, name string) ([]point, error) {
 		far := float32(min(max(-lo, hi), math.MaxFloat32))
 		unit := float64(far - math.Nextafter32(far, 0))
 		if !(step >= unit) {
-			return nil, fmt.Errorf("%w: a sum over the values of %s, whose leaves have standard deviations down to %.3g where float32 numbers are %.3g apart; name it last, or leave it out",
+			return grid{}, fmt.Errorf("%w: a sum over the values of %s, whose leaves have standard deviations down to %.3g where float32 numbers are %.3g apart; leave it out",
 				dataset.ErrSetting, name, step, unit)
 		}
 		lo, step = math.Floor(lo/unit)*unit, math.Floor(step/unit)*unit
 	}
 	if !((hi-lo)/step < maxSupport) {
-		return nil, fmt.Errorf("%w: a sum over the values of %s has %.3g points, more than %d: its leaves are of too different widths; name it last, or leave it out",
+		return grid{}, fmt.Errorf("%w: a sum over the values of %s has %.3g points, more than %d: its leaves are of too different widths; leave it out",
 			dataset.ErrSetting, name, (hi-lo)/step, maxSupport)
 	}
+	return grid{lo, hi, step, logs}, nil
+}
+
+// line returns the points of a column without codes or steps, whose units have probabilities p.
+func (s *summary) line(p []float64, name string) ([]point, error) {
+	g, err := s.grid(p, name)
+	if err != nil {
+		return nil, err
+	}
+	family := s.units[0].family
 	var points []point
 	for k := 0; ; k++ {
-		x, width := lo+float64(k)*step, step
-		if x > hi {
+		x, width := g.lo+float64(k)*g.step, g.step
+		if x > g.hi {
 			return points, nil
 		}
-		if logs {
+		if g.logs {
 			x = math.Exp(x)
 			width *= x
 		}

@@ -241,19 +241,48 @@ func TestCovarianceQueriesRefuse(t *testing.T) {
 		t.Errorf("no rows: %v", err)
 	}
 	// Normals so far apart in width that a grid of both has too many points.
-	wide := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+	widths := []float64{0, 1e-5, 0, 1}
+	m = wideBeside(t, circuit.Gaussian{MinSigma: 1e-6}, widths)
+	b = m.batch([][]float64{{missing, missing}})
+	if err := m.eng.Covariance(ctx, b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), " column 1 ") {
+		t.Errorf("two grids of two million points: %v", err)
+	}
+}
+
+// wideBeside returns two columns, of which the first has normal leaves so far apart in width that no grid fits both of them,
+// and the second leaves of two units with the parameters given.
+func wideBeside(t *testing.T, leaf circuit.Leaf, params []float64) *model {
+	t.Helper()
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
 		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Gaussian{MinSigma: 1e-6}},
-		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Input, Units: 2, Var: 1, Leaf: leaf},
 		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
 		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
 	}}
-	m = buildWith(t, wide, reference.Params{{0, 1e-5, 0, 1}, {0.5, 0.5, 0.25, 0.75}, nil, {0.5, 0.5}}, engine.Options{Rows: 4, Queries: true})
-	b = m.batch([][]float64{{math.NaN(), math.NaN()}})
-	if err := m.eng.Covariance(ctx, b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) || !strings.Contains(err.Error(), " column 1 ") {
-		t.Errorf("a grid of two million points: %v", err)
-	}
-	if err := m.eng.Covariance(ctx, b, []int{1, 0}, out); err != nil || !near(out[1], 0, 1e-6) {
-		t.Errorf("covariance %v of codes with values, want 0: %v", out[1], err)
+	return buildWith(t, g, reference.Params{{0, 1e-5, 8, 1}, params, nil, {0.5, 0.5}}, engine.Options{Rows: 4, Queries: true})
+}
+
+// TestCovariancesInAnyOrder asks about columns over whose values there is no sum, named before another one over whose values there is.
+func TestCovariancesInAnyOrder(t *testing.T) {
+	wide := wideBeside(t, circuit.Categorical{Categories: 2}, []float64{0.5, 0.5, 0.25, 0.75})
+	g, params := mixture([]float64{0.5, 0.5}, [][]part{
+		{{circuit.Gaussian{}, []float64{0, 1}}, {circuit.Bernoulli{}, []float64{0.5, 0.5}}},
+		{{circuit.RealHistogram{Breaks: []float64{5.5, 10.5}}, []float64{0.2}}, {circuit.Bernoulli{}, []float64{0.25, 0.75}}},
+	})
+	families := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
+	for name, m := range map[string]*model{"wide and narrow": wide, "two families": families} {
+		b := m.batch([][]float64{{missing, missing}})
+		want, product := 0.5*0.125*8, 0.5*0.75*8 // Σ (mean of a unit - 4) · (its probability of 1 - 0.625), halved; and of the product
+		for _, variables := range [][]int{{0, 1}, {1, 0}} {
+			out, mean := make([]float64, 4), make([]float64, 1)
+			if err := m.eng.Covariance(t.Context(), b, variables, out); err != nil || !near(out[1], want, 1e-6) || out[1] != out[2] {
+				t.Errorf("%s: covariances %v of columns %v, want %v: %v", name, out, variables, want, err)
+			}
+			of := []engine.Polynomial{{Terms: []engine.Term{{Factor: 1, Variables: variables}}}}
+			if err := m.eng.Expect(t.Context(), b, of, mean); err != nil || !near(mean[0], product, 1e-5) {
+				t.Errorf("%s: the mean of the product of columns %v is %v, want %v: %v", name, variables, mean, product, err)
+			}
+		}
 	}
 }
 
@@ -389,11 +418,16 @@ func TestNarrowCovariances(t *testing.T) {
 	})
 	m := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
 	b, out := m.batch([][]float64{{missing, missing}}), make([]float64, 4)
-	if err := m.eng.Covariance(t.Context(), b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) {
-		t.Errorf("a grid finer than float32: %v, %v", out, err)
+	if err := m.eng.Covariance(t.Context(), b, []int{0, 1}, out); err != nil || !near(out[1], 64, 1e-3) {
+		t.Errorf("covariance %v, want 64, a sum over the second column: %v", out[1], err)
 	}
-	if err := m.eng.Covariance(t.Context(), b, []int{1, 0}, out); err != nil || !near(out[1], 64, 1e-3) {
-		t.Errorf("covariance %v, want 64: %v", out[1], err)
+	g, params = mixture([]float64{0.5, 0.5}, [][]part{
+		{{circuit.Gaussian{}, []float64{1e9, 50}}, {circuit.Gaussian{}, []float64{1e9, 50}}},
+		{{circuit.Gaussian{}, []float64{1e9 + 128, 50}}, {circuit.Gaussian{}, []float64{1e9, 50}}},
+	})
+	m = buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
+	if err := m.eng.Covariance(t.Context(), b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) {
+		t.Errorf("grids finer than float32: %v, %v", out, err)
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *summary) parts(p []float64, name string) ([]point, error) {
 			lo, _ := slices.BinarySearch(cuts, float64(float32(breaks[bin])))
 			hi, _ := slices.BinarySearch(cuts, float64(float32(breaks[bin+1])))
 			if lo == hi {
-				return nil, fmt.Errorf("%w: a sum over the values of %s, of which float32 has none between the breaks %v and %v of a leaf; name it last, or leave it out",
+				return nil, fmt.Errorf("%w: a sum over the values of %s, of which float32 has none between the breaks %v and %v of a leaf; leave it out",
 					dataset.ErrSetting, name, breaks[bin], breaks[bin+1])
 			}
 			scale := 1 / (cuts[hi] - cuts[lo])
@@ -138,7 +138,7 @@ func (s *summary) parts(p []float64, name string) ([]point, error) {
 		}
 	}
 	if len(points) > maxSupport {
-		return nil, fmt.Errorf("%w: a sum over the values of %s has %d points, more than %d: its histograms have too many breaks; name it last, or leave it out",
+		return nil, fmt.Errorf("%w: a sum over the values of %s has %d points, more than %d: its histograms have too many breaks; leave it out",
 			dataset.ErrSetting, name, len(points), maxSupport)
 	}
 	return points, nil

@@ -110,8 +110,8 @@ func TestHistogramCovariances(t *testing.T) {
 	}
 }
 
-// TestHistogramCovariancesRefuse wants errors where no points fit all leaves of a column, and the covariance where
-// the column comes last.
+// TestHistogramCovariancesRefuse wants errors where no points fit all leaves of either column, and the covariance where
+// they fit those of one.
 func TestHistogramCovariancesRefuse(t *testing.T) {
 	bit := [2]part{{circuit.Bernoulli{}, []float64{0.8, 0.2}}, {circuit.Bernoulli{}, []float64{0.1, 0.9}}}
 	for name, c := range map[string][2]part{
@@ -120,14 +120,19 @@ func TestHistogramCovariancesRefuse(t *testing.T) {
 		"whole numbers and others":          {histogram(0, []float64{0, 0.5}, 2), histogram(0, []float64{0, 1}, 1)},
 		"breaks that float32 does not tell": {histogram(0, []float64{1.6e9, 1.6e9 + 10, 1.6e9 + 600}, 0.08, 0.2/590), histogram(0, []float64{1.6e9, 1.6e9 + 600}, 1./600)},
 	} {
-		g, params := mixture([]float64{0.5, 0.5}, [][]part{{c[0], bit[0]}, {c[1], bit[1]}})
-		m := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
-		b, out := m.batch([][]float64{{missing, missing}}), make([]float64, 4)
-		if err := m.eng.Covariance(t.Context(), b, []int{0, 1}, out); !errors.Is(err, dataset.ErrSetting) {
-			t.Errorf("%s: %v, %v", name, out, err)
+		of := func(second [2]part) *model {
+			g, params := mixture([]float64{0.5, 0.5}, [][]part{{c[0], second[0]}, {c[1], second[1]}})
+			return buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
 		}
-		if err := m.eng.Covariance(t.Context(), b, []int{1, 0}, out); err != nil || !(math.Abs(out[1]) > 0) {
-			t.Errorf("%s, in the other order: %v, %v", name, out, err)
+		m, both := of(bit), of(c)
+		b, out := m.batch([][]float64{{missing, missing}}), make([]float64, 4)
+		for _, variables := range [][]int{{0, 1}, {1, 0}} {
+			if err := both.eng.Covariance(t.Context(), b, variables, out); !errors.Is(err, dataset.ErrSetting) {
+				t.Errorf("%s in both of the columns %v: %v, %v", name, variables, out, err)
+			}
+			if err := m.eng.Covariance(t.Context(), b, variables, out); err != nil || !(math.Abs(out[1]) > 0) {
+				t.Errorf("%s in one of the columns %v: %v, %v", name, variables, out, err)
+			}
 		}
 	}
 	// Leaves that two variables share keep their densities, which must be normalised.
