@@ -148,11 +148,12 @@ func (s *summary) parts(p []float64, name string) ([]point, error) {
 // called: parts have the probabilities of normalised bins, and posteriors given an observed cell take densities as they
 // are. It multiplies all of them by one number, which no posterior depends on, so that the floor that a density has
 // outside of the bins is nothing beside them. Where another column shares densities they all stay, since its cells count
-// as they are; if these do not integrate to 1 that is an error with the name of the column.
+// as they are; if these do not integrate to 1, or a floor counts beside the bins of other units, that is an error with the name of the column.
 func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error, err error) {
 	const largest, rounding = 0x1p60, 1e-5
 	before, after := map[int64][]float32{}, map[int64][]float64{} // by offset: [bins, width]
-	shared, changed, top := false, false, 0.0
+	shared, changed, uneven, top, floor := false, false, false, 0.0, 0.0
+	var steps []float64 // of the first units
 	for _, f := range e.prog.Functions() {
 		in := &e.prog.Inputs[f]
 		family, ok := in.Family.(stepwise)
@@ -164,10 +165,16 @@ func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error
 			return nil, err
 		}
 		width, breaks := e.prog.Width(in.Vector), family.Steps()
+		if steps == nil {
+			steps = breaks
+		}
 		densities := make([]float64, family.NumParams()*width)
 		for u := range units {
+			outside := math.Exp(family.LogProb(units[u].params, math.Inf(1)))
+			floor, uneven = max(floor, outside), uneven || !slices.Equal(steps, breaks)
 			for bin, m := range family.Masses(units[u].params) {
 				d := m / (breaks[bin+1] - breaks[bin])
+				uneven = uneven || units[u].params[bin] < outside
 				densities[bin*width+u], top = d, max(top, d)
 				changed = changed || !(math.Abs(units[u].params[bin]-d) <= rounding*d)
 			}
@@ -185,6 +192,9 @@ func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error
 	case shared && changed:
 		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms do not integrate to 1 and are also those of another one; leave one of them out",
 			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)))
+	case shared && uneven && floor > rounding*top:
+		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms have a density of %.3g outside of their bins, where others have theirs, and are also those of another one; leave one of them out",
+			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)), floor)
 	case shared:
 		return func() error { return nil }, nil
 	}

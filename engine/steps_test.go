@@ -135,18 +135,30 @@ func TestHistogramCovariancesRefuse(t *testing.T) {
 			}
 		}
 	}
-	// Leaves that two variables share keep their densities, which must be normalised.
-	for scale, want := range map[float64]error{1: nil, 2: dataset.ErrSetting} {
-		l := circuit.RealHistogram{Breaks: []float64{0, 1, 2}}
-		g, params := mixture([]float64{0.5, 0.5}, [][]part{
-			{{l, []float64{0.25 * scale, 0.75 * scale}}, {l, []float64{0.25 * scale, 0.75 * scale}}}, {{l, []float64{0.5, 0.5}}, {l, []float64{0.5, 0.5}}},
-		})
+	// Leaves that two variables share keep their densities, which must be normalised, and their floor, which must be nothing beside bins.
+	shared := func(leaf, other circuit.RealHistogram, densities []float64) ([]float64, error) {
+		g, params := mixture([]float64{0.5, 0.5}, [][]part{{{leaf, densities}, {leaf, densities}}, {{other, []float64{0.5, 0.5}}, {other, []float64{0.5, 0.5}}}})
 		g.Nodes[1].Tie, params[1] = circuit.TieTo(0), nil
 		m := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
 		out := make([]float64, 4)
-		err := m.eng.Covariance(t.Context(), m.batch([][]float64{{missing, missing}}), []int{0, 1}, out)
+		return out, m.eng.Covariance(t.Context(), m.batch([][]float64{{missing, missing}}), []int{0, 1}, out)
+	}
+	for scale, want := range map[float64]error{1: nil, 2: dataset.ErrSetting} {
+		l := circuit.RealHistogram{Breaks: []float64{0, 1, 2}}
+		out, err := shared(l, l, []float64{0.25 * scale, 0.75 * scale})
 		if !errors.Is(err, want) || want == nil && !near(out[1], 0.015625, 1e-6) {
 			t.Errorf("shared leaves, densities times %v: %v, %v", scale, out, err)
+		}
+	}
+	for floor, want := range map[float64]error{0x1p-52: nil, 0.01: dataset.ErrSetting} {
+		low, high := circuit.RealHistogram{Breaks: []float64{0, 1, 2}, Floor: floor}, circuit.RealHistogram{Breaks: []float64{4, 5, 6}}
+		for _, l := range [][2]circuit.RealHistogram{{low, high}, {high, low}} {
+			if out, err := shared(l[0], l[1], []float64{0.5, 0.5}); !errors.Is(err, want) || want == nil && !near(out[1], 4, 1e-5) {
+				t.Errorf("shared leaves apart, a floor of %v: %v, %v", floor, out, err)
+			}
+		}
+		if out, err := shared(low, low, []float64{0.25, 0.75}); err != nil || !near(out[1], 0.015625, 1e-6) {
+			t.Errorf("shared leaves over the same bins, a floor of %v: %v, %v", floor, out, err)
 		}
 	}
 }
