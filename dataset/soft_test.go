@@ -88,6 +88,32 @@ func TestSoftCells(t *testing.T) {
 	}
 }
 
+// TestTakes: evidence that a column can have. Runs ascend, do not overlap, and are of its categories, with positive likelihoods.
+func TestTakes(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	codes, numbers, counts := &Column{Categories: 5}, &Column{Kind: Continuous}, &Column{Kind: Continuous, Counts: true}
+	for _, tc := range []struct {
+		column *Column
+		e      *Evidence
+		want   bool
+	}{
+		{codes, nil, false}, {codes, &Evidence{}, false}, {codes, &Evidence{Low: 1, High: 2}, false},
+		{codes, &Evidence{Runs: []Run{{0, 4, 1}}}, true}, {codes, &Evidence{Runs: []Run{{0, 0, 0.5}, {1, 2, 1}, {4, 4, 3}}}, true},
+		{codes, &Evidence{Runs: []Run{{0, 5, 1}}}, false}, {codes, &Evidence{Runs: []Run{{-1, 2, 1}}}, false}, {codes, &Evidence{Runs: []Run{{3, 2, 1}}}, false},
+		{codes, &Evidence{Runs: []Run{{0, 2, 1}, {2, 3, 1}}}, false}, {codes, &Evidence{Runs: []Run{{3, 3, 1}, {0, 1, 1}}}, false},
+		{codes, &Evidence{Runs: []Run{{0, 2, 0}}}, false}, {codes, &Evidence{Runs: []Run{{0, 2, 1}, {3, 3, -1}}}, false},
+		{codes, &Evidence{Runs: []Run{{0, 2, nan}}}, false}, {codes, &Evidence{Runs: []Run{{0, 2, inf}}}, false},
+		{codes, &Evidence{Runs: []Run{{0, 0, 1}, {1, 1, 1e-30}}}, false},
+		{numbers, &Evidence{Low: 1, High: 2}, true}, {numbers, &Evidence{Low: -inf, High: inf}, true}, {numbers, &Evidence{Low: 1, High: 1}, false},
+		{numbers, &Evidence{Low: 2, High: 1}, false}, {numbers, &Evidence{Low: nan, High: 1}, false}, {numbers, &Evidence{Low: 1, High: 2, Runs: []Run{{0, 1, 1}}}, false},
+		{counts, &Evidence{Low: 1, High: 1}, true}, {counts, &Evidence{Low: 2, High: 1}, false},
+	} {
+		if got := tc.column.takes(tc.e); got != tc.want {
+			t.Errorf("%+v is taken by a column of kind %v: %t, want %t", tc.e, tc.column.Kind, got, tc.want)
+		}
+	}
+}
+
 // TestSoftCount takes a range of one count, which has a mass, where leaves read counts alone.
 func TestSoftCount(t *testing.T) {
 	c := Column{Kind: Continuous, Counts: true}
