@@ -80,7 +80,8 @@ func (t *Taker) Work(ctx context.Context) (unfinished bool, err error) {
 }
 
 // sweep removes what was uploaded for runs of the queue that have ended, where that could not be removed at their end, and for those whose
-// client went away before they were in the queue. So do old requests to cancel such runs.
+// client went away before they were in the queue. So do old requests to cancel such runs, and what an earlier life has kept of a run that
+// another taker has ended since.
 func (t *Taker) sweep(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -92,6 +93,11 @@ func (t *Taker) sweep(ctx context.Context) {
 	for _, rec := range records {
 		var r Record
 		ended[rec.Key] = !IsSideRecord(rec.Key) && json.Unmarshal(rec.Value, &r) == nil && r.Ended()
+	}
+	for run, over := range ended {
+		if over && !strings.HasPrefix(run, LocalPrefix) {
+			t.over(run)
+		}
 	}
 	for _, rec := range records {
 		if run, ok := strings.CutPrefix(rec.Key, CancelPrefix); ok {
@@ -390,15 +396,21 @@ func (t *Taker) forgetCancel(ctx context.Context, id string) {
 
 // tidy removes what only a run that continues needs: answers that are kept here, and what was uploaded for it, by its leads too.
 func (t *Taker) tidy(run string) {
-	if t.Over != nil {
-		if err := t.Over(run); err != nil {
-			t.Log.Warn("what the run would have continued from was not removed", "run", run, "err", err)
-		}
-	}
+	t.over(run)
 	for _, id := range []string{run, ledPrefix + run} {
 		if err := uploads.Drop(context.Background(), t.Bus, id); err != nil {
 			t.Log.Warn("what was uploaded for the run was not removed", "run", run, "err", err)
 		}
+	}
+}
+
+// over tells who wants to know it that a run has ended.
+func (t *Taker) over(run string) {
+	if t.Over == nil {
+		return
+	}
+	if err := t.Over(run); err != nil {
+		t.Log.Warn("what the run would have continued from was not removed", "run", run, "err", err)
 	}
 }
 

@@ -125,6 +125,29 @@ func TestTakenOverAndEnded(t *testing.T) {
 	}
 }
 
+// TestEndedMeanwhile begins to take jobs where another taker has ended runs since: those of the queue are told of, as an earlier life may have
+// kept answers of them, and no others.
+func TestEndedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := simnet.New(1, simnet.Faults{}).Host("c-up").Bus()
+		for id, state := range map[string]string{"r-done": StateDone, "r-failed": StateFailed, "r-queued": StateQueued, "r-left": StateInterrupted, LocalPrefix + "1": StateDone} {
+			if err := PutRun(t.Context(), bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: state}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var over []string
+		tk := &Taker{Bus: bus, Log: slog.New(slog.DiscardHandler), Over: func(id string) error { over = append(over, id); return nil }}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := tk.Work(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Sort(over); !slices.Equal(over, []string{"r-done", "r-failed"}) {
+			t.Errorf("told of %q, want those of the queue that have ended", over)
+		}
+	})
+}
+
 // TestDoneAfterAnother has a coordinator find the result of a run that another one has led since, without an end: the files of the run are
 // those of the first one. A run that fails, or is cancelled, stays with the one that led it last.
 func TestDoneAfterAnother(t *testing.T) {
