@@ -106,6 +106,29 @@ func hasBreaks(g *circuit.Graph) bool {
 	})
 }
 
+// maxBreakCodes bounds the numbers that code by default may have for histograms with breaks of their own: 4,194,304 take 33 MB and some
+// tenths of a second to compile.
+const maxBreakCodes = 1 << 22
+
+// breakCodes counts the numbers that code has for histograms with breaks of their own: each leaf has one for each interval between the breaks
+// of all leaves of its variable, which is the square of the leaves where each has its own breaks.
+func breakCodes(g *circuit.Graph) int {
+	leaves, breaks := map[int]int{}, map[int][]float64{}
+	for i := range g.Nodes {
+		if l, ok := g.Nodes[i].Leaf.(circuit.RealHistogram); ok {
+			v := g.Nodes[i].Var
+			leaves[v] += g.Nodes[i].Units
+			breaks[v] = append(breaks[v], l.Breaks...)
+		}
+	}
+	count := 0
+	for v, list := range breaks {
+		slices.Sort(list)
+		count += leaves[v] * (len(slices.Compact(list)) + 1)
+	}
+	return count
+}
+
 // wants reports whether a circuit is better off as code, if code has its leaves: with such histograms, or of single units, if h says so,
 // of which blocks of tensors would be mostly empty.
 func (h How) wants(g *circuit.Graph) bool {
@@ -113,7 +136,7 @@ func (h How) wants(g *circuit.Graph) bool {
 	case spn.Supported(g) != nil:
 		return false
 	case hasBreaks(g):
-		return true
+		return breakCodes(g) <= maxBreakCodes
 	}
 	single, size, codes := h.Single, 0, 0
 	for i := range g.Nodes {

@@ -190,15 +190,17 @@ func TestWants(t *testing.T) {
 		g              *circuit.Graph
 		single, either bool // with Single, and without
 	}{
-		"one leaf":          {flat(1, 2), true, false},
-		"largest":           {flat(maxSingle/2-1, maxSingle), true, false},
-		"one leaf more":     {flat(maxSingle/2, maxSingle), false, false},
-		"most codes":        {flat(4, maxSingleCodes), true, false},
-		"four codes more":   {flat(4, maxSingleCodes+4), false, false},
-		"two units":         {with(flat(3, 6), wide), false, false},
-		"a leaf of tensors": {with(flat(3, 6), poisson), false, false},
-		"breaks":            {with(flat(3, 6), breaks), true, true},
-		"both":              {both, false, false},
+		"one leaf":              {flat(1, 2), true, false},
+		"largest":               {flat(maxSingle/2-1, maxSingle), true, false},
+		"one leaf more":         {flat(maxSingle/2, maxSingle), false, false},
+		"most codes":            {flat(4, maxSingleCodes), true, false},
+		"four codes more":       {flat(4, maxSingleCodes+4), false, false},
+		"two units":             {with(flat(3, 6), wide), false, false},
+		"a leaf of tensors":     {with(flat(3, 6), poisson), false, false},
+		"breaks":                {with(flat(3, 6), breaks), true, true},
+		"both":                  {both, false, false},
+		"most breaks":           {ownBreaks(1447), true, true},
+		"a leaf of breaks more": {ownBreaks(1448), false, false},
 	} {
 		if got := (How{Single: true}).wants(tc.g); got != tc.single {
 			t.Errorf("%s: %v, want %v", name, got, tc.single)
@@ -207,6 +209,19 @@ func TestWants(t *testing.T) {
 			t.Errorf("%s, without Single: %v, want %v", name, got, tc.either)
 		}
 	}
+}
+
+// ownBreaks is a sum of n histograms over one variable, each with two bins of its own: n(2n+2) numbers as code.
+func ownBreaks(n int) *circuit.Graph {
+	g := &circuit.Graph{NumVars: 1, Root: circuit.NodeID(n)}
+	root := circuit.Node{Kind: circuit.Sum, Units: 1}
+	for i := range n {
+		x := float64(i)
+		g.Nodes = append(g.Nodes, circuit.Node{Kind: circuit.Input, Units: 1, Leaf: circuit.RealHistogram{Breaks: []float64{x, x + 0.5, x + 1}}})
+		root.Children = append(root.Children, circuit.NodeID(i))
+	}
+	g.Nodes = append(g.Nodes, root)
+	return g
 }
 
 // TestHowOnly wants the path of tensors for queries that code has no part in, and what was chosen otherwise.
