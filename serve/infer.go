@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -181,7 +180,7 @@ func (c *call) prepare() error {
 	}
 	for i, x := range c.job.inputs { // after the check, whose message has rows of the request
 		if x != nil {
-			c.job.inputs[i] = repeatedNumbers(x, width(c.query.Inputs[i].Shape), c.repeat)
+			c.job.inputs[i] = cells.RepeatNumbers(x, width(c.query.Inputs[i].Shape), c.repeat)
 		}
 	}
 	if n := len(c.query.Outputs); n > len(c.values) {
@@ -211,7 +210,7 @@ func (c *call) read() error {
 			}
 		}
 		c.job.rows = &dataset.Batch{Rows: c.rows * c.repeat}
-		c.job.numbers = repeatedNumbers(rows, columns, c.repeat)
+		c.job.numbers = cells.RepeatNumbers(rows, columns, c.repeat)
 		return nil
 	}
 	c.job.rows = c.version.batch(c.rows)
@@ -220,7 +219,7 @@ func (c *call) read() error {
 			return err
 		}
 	}
-	c.job.rows = repeated(c.version.schema, c.job.rows, c.repeat)
+	c.job.rows = cells.Repeat(c.version.schema, c.job.rows, c.repeat)
 	return nil
 }
 
@@ -487,7 +486,7 @@ func (c *call) response() (*oip.Response, error) {
 			c.version.rows.Keep(c.job.outputs[k], c.repeat, c.x, c.mask)
 		}
 		var err error
-		if t.Raw, err = encode(c.job.outputs[k], t.Datatype); err != nil {
+		if t.Raw, err = cells.Encode(c.job.outputs[k], t.Datatype); err != nil {
 			return nil, fail(ErrRequest, "output %q: datatype: %v; ask for FP64", out.Name, err)
 		}
 		resp.Outputs = append(resp.Outputs, t)
@@ -499,71 +498,6 @@ func cloned(p oip.Params) oip.Params {
 	out := make(oip.Params, len(p)+1)
 	for k, x := range p {
 		out[k] = x
-	}
-	return out
-}
-
-// encode turns numbers into the contents of a tensor, little-endian. FP64 holds every result; other
-// datatypes may not, and then it fails.
-func encode(x []float64, d oip.Datatype) ([]byte, error) {
-	raw := make([]byte, 0, len(x)*d.Size())
-	var err error
-	switch d {
-	case oip.FP64:
-		for _, v := range x {
-			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
-		}
-	case oip.FP32:
-		for _, v := range x {
-			if math.Abs(v) > math.MaxFloat32 { // infinite, or an error
-				if raw, err = oip.AppendFloat(raw, d, v); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(v)))
-		}
-	default:
-		for _, v := range x {
-			if raw, err = oip.AppendFloat(raw, d, v); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return raw, nil
-}
-
-// repeated returns a batch in which each row is repeated times times.
-func repeated(s *dataset.Schema, b *dataset.Batch, times int) *dataset.Batch {
-	if times == 1 {
-		return b
-	}
-	out := dataset.NewBatch(s, b.Rows*times)
-	for v := range out.Columns {
-		to, from := &out.Columns[v], &b.Columns[v]
-		for row := range out.Rows {
-			switch {
-			case to.Codes.Narrow != nil:
-				to.Codes.Narrow[row] = from.Codes.Narrow[row/times]
-			case to.Codes.Wide != nil:
-				to.Codes.Wide[row] = from.Codes.Wide[row/times]
-			default:
-				to.Values[row] = from.Values[row/times]
-			}
-		}
-	}
-	return out
-}
-
-func repeatedNumbers(x []float64, width, times int) []float64 {
-	if times == 1 {
-		return x
-	}
-	out := make([]float64, 0, len(x)*times)
-	for at := 0; at < len(x); at += width {
-		for range times {
-			out = append(out, x[at:at+width]...)
-		}
 	}
 	return out
 }

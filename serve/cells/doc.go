@@ -1,5 +1,5 @@
-// Package cells turns the tensors of a request into rows of a schema: codes of categories,
-// standardised values, or plain numbers.
+// Package cells turns the tensors of a request into rows of a schema, which are codes of categories,
+// standardised values, or plain numbers, and results into the contents of tensors.
 //
 // # Shapes and units
 //
