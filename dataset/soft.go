@@ -80,15 +80,23 @@ func (c *Column) takes(e *Evidence) bool {
 // products with probabilities.
 const maxRatio = 1e25
 
+// cellError is what is wrong with evidence about one cell. Who knows where the cell is says that before it. It matches ErrFormat.
+type cellError string
+
+func (e cellError) Error() string        { return string(e) }
+func (e cellError) Is(target error) bool { return target == ErrFormat }
+
+func badCell(format string, args ...any) error { return cellError(fmt.Sprintf(format, args...)) }
+
 // RangeEvidence is the evidence that a cell lies from low to high, both included. An end may be
 // infinite. The categories of a Discrete column count as their numbers. A range of one number has a probability where a
 // column has counts alone.
 func (c *Column) RangeEvidence(low, high float64) (*Evidence, error) {
 	switch {
 	case !(low <= high):
-		return nil, fmt.Errorf("the range %s..%s has no numbers; write the smaller end first", formatCode(low), formatCode(high))
+		return nil, badCell("the range %s..%s has no numbers; write the smaller end first", formatCode(low), formatCode(high))
 	case c.Kind == Continuous && low == high && !c.Counts:
-		return nil, fmt.Errorf("the range %s..%s is one number, whose probability is 0 in a continuous column; write the number for its density", formatCode(low), formatCode(high))
+		return nil, badCell("the range %s..%s is one number, whose probability is 0 in a continuous column; write the number for its density", formatCode(low), formatCode(high))
 	case c.Kind == Continuous:
 		return &Evidence{Low: low, High: high}, nil
 	}
@@ -100,7 +108,7 @@ func (c *Column) RangeEvidence(low, high float64) (*Evidence, error) {
 			}
 		}
 	} else if c.Labels != nil {
-		return nil, fmt.Errorf("a range of categories that are not numbers; write a set, such as {%s|%s}", c.Labels[0], c.Labels[len(c.Labels)-1])
+		return nil, badCell("a range of categories that are not numbers; write a set, such as {%s|%s}", c.Labels[0], c.Labels[len(c.Labels)-1])
 	} else {
 		first, last := math.Ceil(max(low, 0)), math.Floor(min(high, float64(c.Categories-1)))
 		if first <= last {
@@ -108,7 +116,7 @@ func (c *Column) RangeEvidence(low, high float64) (*Evidence, error) {
 		}
 	}
 	if in == nil {
-		return nil, fmt.Errorf("no category lies in %s..%s", formatCode(low), formatCode(high))
+		return nil, badCell("no category lies in %s..%s", formatCode(low), formatCode(high))
 	}
 	return setOf(in), nil
 }
@@ -116,14 +124,14 @@ func (c *Column) RangeEvidence(low, high float64) (*Evidence, error) {
 // SetEvidence is the evidence that a cell of a Discrete column is one of some categories.
 func (c *Column) SetEvidence(codes []int) (*Evidence, error) {
 	if c.Kind == Continuous {
-		return nil, fmt.Errorf("a set in a continuous column; write a range, such as 30..40")
+		return nil, badCell("a set in a continuous column; write a range, such as 30..40")
 	}
 	if len(codes) == 0 {
-		return nil, fmt.Errorf("an empty set; name a category, or leave the cell empty")
+		return nil, badCell("an empty set; name a category, or leave the cell empty")
 	}
 	for _, code := range codes {
 		if code < 0 || code >= c.Categories {
-			return nil, fmt.Errorf("%d is not a category (want 0..%d)", code, c.Categories-1)
+			return nil, badCell("%d is not a category (want 0..%d)", code, c.Categories-1)
 		}
 	}
 	return setOf(slices.Clone(codes)), nil
@@ -149,16 +157,16 @@ func setOf(codes []int) *Evidence {
 // more than float32 products allow are errors that say what to write.
 func (c *Column) LikelihoodEvidence(likelihoods []float64) (*Evidence, error) {
 	if c.Kind == Continuous {
-		return nil, fmt.Errorf("likelihoods in a continuous column; write a range, such as 30..40")
+		return nil, badCell("likelihoods in a continuous column; write a range, such as 30..40")
 	}
 	if len(likelihoods) != c.Categories {
-		return nil, fmt.Errorf("%d likelihoods for %d categories; write one for each, divided by |", len(likelihoods), c.Categories)
+		return nil, badCell("%d likelihoods for %d categories; write one for each, divided by |", len(likelihoods), c.Categories)
 	}
 	e := &Evidence{}
 	least, most := math.Inf(1), 0.0
 	for code, x := range likelihoods {
 		if !(x >= 0 && x <= math.MaxFloat64) {
-			return nil, fmt.Errorf("the likelihood %v; want a number of 0 or more", x)
+			return nil, badCell("the likelihood %v; want a number of 0 or more", x)
 		}
 		if x == 0 {
 			continue
@@ -172,9 +180,9 @@ func (c *Column) LikelihoodEvidence(likelihoods []float64) (*Evidence, error) {
 	}
 	switch {
 	case e.Runs == nil:
-		return nil, fmt.Errorf("likelihoods that are all 0 exclude every category; leave the cell empty if nothing is known")
+		return nil, badCell("likelihoods that are all 0 exclude every category; leave the cell empty if nothing is known")
 	case most/least > maxRatio:
-		return nil, fmt.Errorf("likelihoods from %v to %v; those above 0 may differ by a factor of %g", least, most, maxRatio)
+		return nil, badCell("likelihoods from %v to %v; those above 0 may differ by a factor of %g", least, most, maxRatio)
 	}
 	return e, nil
 }

@@ -114,6 +114,25 @@ func TestTakes(t *testing.T) {
 	}
 }
 
+// TestEvidenceErrors: a program that makes evidence itself tells its errors by their class.
+func TestEvidenceErrors(t *testing.T) {
+	codes, numbers := &Column{Categories: 3}, &Column{Kind: Continuous}
+	for name, made := range map[string]func() (*Evidence, error){
+		"reversed":          func() (*Evidence, error) { return numbers.RangeEvidence(2, 1) },
+		"one number":        func() (*Evidence, error) { return numbers.RangeEvidence(1, 1) },
+		"no category":       func() (*Evidence, error) { return codes.RangeEvidence(5, 9) },
+		"set of numbers":    func() (*Evidence, error) { return numbers.SetEvidence([]int{1}) },
+		"empty set":         func() (*Evidence, error) { return codes.SetEvidence(nil) },
+		"category":          func() (*Evidence, error) { return codes.SetEvidence([]int{3}) },
+		"three likelihoods": func() (*Evidence, error) { return codes.LikelihoodEvidence([]float64{1, 2}) },
+		"zeros":             func() (*Evidence, error) { return codes.LikelihoodEvidence([]float64{0, 0, 0}) },
+	} {
+		if e, err := made(); e != nil || !errors.Is(err, ErrFormat) || strings.Contains(err.Error(), ErrFormat.Error()) {
+			t.Errorf("%s: %+v, %v; want an error of class ErrFormat without its text, which says where the cell is", name, e, err)
+		}
+	}
+}
+
 // TestSoftCount takes a range of one count, which has a mass, where leaves read counts alone.
 func TestSoftCount(t *testing.T) {
 	c := Column{Kind: Continuous, Counts: true}
