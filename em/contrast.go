@@ -287,7 +287,7 @@ func (c *contrast) statistics(in *layers.Input, o *layers.Owner, params []float3
 			}
 			copy(next, p)
 			in.Family.MStep(next, sum, weight, 0, 1)
-			if next[len(p)-1] >= least && within(sum, most, weight) || prior == 0 {
+			if next[len(p)-1] >= least && sum[n-1] >= 0 && within(sum, most, weight) || prior == 0 { // the last one is a square or a count
 				break
 			}
 			prior *= 2

@@ -224,7 +224,7 @@ func grown(g *circuit.Graph, p reference.Params, rows [][]float64, f, h counts, 
 				}
 				next := append([]float64(nil), theta...)
 				n.Leaf.MStep(next, sum, *weight, 0, 1)
-				inside := true
+				inside := sum[stats-1] >= 0 // of squares or counts
 				for k := range sum {
 					inside = inside && math.Abs(sum[k]) <= *weight*most[k]
 				}
@@ -466,6 +466,31 @@ func TestDiscriminativeLittle(t *testing.T) {
 					t.Errorf("%s: node %d, parameter %d is %v, without a share %v, before it was %v", leaf.Name(), n, k, got[n][k], w, m.start[n][k])
 				}
 			}
+		}
+	}
+}
+
+// TestDiscriminativeRare: a unit that has no more than zeros of its class keeps as much of its rate in a step as EM leaves it. The sum of its
+// counts, less those of rows of another class, was below 0, so that a step of any size could end at the least rate of all.
+func TestDiscriminativeRare(t *testing.T) {
+	const class, size = 1, 0.3
+	g := &circuit.Graph{NumVars: 2, Root: 3, Nodes: []circuit.Node{
+		{Kind: circuit.Input, Units: 2, Var: 0, Leaf: circuit.Poisson{}},
+		{Kind: circuit.Input, Units: 2, Var: class, Leaf: circuit.Categorical{Categories: 2}},
+		{Kind: circuit.Product, Units: 2, Children: []circuit.NodeID{0, 1}},
+		{Kind: circuit.Sum, Units: 1, Children: []circuit.NodeID{2}},
+	}}
+	var rows [][]float64
+	for i := range 64 {
+		rows = append(rows, []float64{float64(i % 2), float64(i % 2)})
+	}
+	m := newModel(t, g, rows)
+	copy(m.start[0], []float64{0.01, 0.02})
+	copy(m.start[1], []float64{1, circuit.MinProb, circuit.MinProb, 1})
+	for _, share := range []float64{0, 0.5, 1} {
+		_, got := m.discriminate(t, em.Discriminative{Class: class, Share: share}, 1, size, 64)
+		if rate := got[0][0]; !(rate >= 0.01*(1-size) && rate <= 0.01) {
+			t.Errorf("share %v: a rate of 0.01 becomes %v", share, rate)
 		}
 	}
 }
