@@ -156,9 +156,9 @@ func loadCertificate(ctx context.Context, cert, key string) (pair tls.Certificat
 
 // answer loads the models, prints the address and answers the requests that come in at l until
 // ctx ends. The port answers while models load, so that probes see a server that lives and is
-// not ready. At the end it drains: it says farewell to the clients that ask, requests that have come get f.drain to end, later
-// ones are refused, and what is still open then is cut off with a warning. A model that cannot be loaded
-// ends it with that error.
+// not ready. At the end it drains: it takes no more connections, answers for a moment those who ask on open ones
+// and tells them to leave, and gives requests that have come f.drain to end; what is still open then is cut off
+// with a warning. A model that cannot be loaded ends it with that error.
 func (a *app) answer(ctx context.Context, f *serveFlags, s *serve.Server, l net.Listener, certs []tls.Certificate, log *slog.Logger) error {
 	leave := newFarewell(s, f.conns)
 	h := serve.HTTPServer(leave, f.options.Timeout, log)

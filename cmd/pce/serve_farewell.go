@@ -9,7 +9,7 @@ import (
 )
 
 // How long the server of pce serve answers on the connections that are open, after a signal, before it closes them: until none is left,
-// or no request has come for a while, and for a second at most.
+// or none has been answered for a while, and for a second at most.
 const (
 	farewellQuiet = 300 * time.Millisecond
 	farewellMost  = time.Second
@@ -24,12 +24,12 @@ type farewell struct {
 	most    int64        // connections that may be open
 	open    atomic.Int64 // connections
 	leaving atomic.Bool
-	asked   chan struct{} // a token where a request has come since leaving
+	answers chan struct{} // a token where a request has been answered since leaving
 	empty   chan struct{} // a token where the last connection was closed since leaving
 }
 
 func newFarewell(h http.Handler, most int) *farewell {
-	return &farewell{Handler: h, most: int64(most), asked: make(chan struct{}, 1), empty: make(chan struct{}, 1)}
+	return &farewell{Handler: h, most: int64(most), answers: make(chan struct{}, 1), empty: make(chan struct{}, 1)}
 }
 
 // count is told by http.Server what becomes of its connections.
@@ -54,16 +54,17 @@ func notice(c chan struct{}) {
 
 // ServeHTTP answers a request.
 func (f *farewell) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if leaving := f.leaving.Load(); r.ProtoMajor < 2 && (leaving || f.open.Load() >= f.most) {
+	one := r.ProtoMajor < 2
+	if one && (f.leaving.Load() || f.open.Load() >= f.most) {
 		w.Header().Set("Connection", "close")
-		if leaving {
-			notice(f.asked)
-		}
 	}
 	f.Handler.ServeHTTP(w, r)
+	if one && f.leaving.Load() { // also where the request came before, and its answer does not tell the client to leave
+		notice(f.answers)
+	}
 }
 
-// wait says farewell to the clients that ask, until none does, all connections are closed, or ctx ends.
+// wait says farewell to the clients that ask, until none is answered, all connections are closed, or ctx ends.
 func (f *farewell) wait(ctx context.Context) {
 	f.leaving.Store(true)
 	if f.open.Load() == 0 {
@@ -75,7 +76,7 @@ func (f *farewell) wait(ctx context.Context) {
 	defer quiet.Stop()
 	for {
 		select {
-		case <-f.asked:
+		case <-f.answers:
 			quiet.Reset(farewellQuiet)
 		case <-f.empty:
 			if f.open.Load() == 0 { // else one has come since

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,5 +86,55 @@ func TestFarewell(t *testing.T) {
 				t.Errorf("%s: the server went on for %v, want %v", tc.name, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestFarewellLate: a request that came before the signal is answered by a header that does not tell its client to leave, so the client has as
+// long as others to ask again. Its connection was closed as early as if it had rested all the time.
+func TestFarewellLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 200 * time.Millisecond
+		f := newFarewell(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(takes) }), 4096)
+		f.count(nil, http.StateNew)
+		answered := make(chan string, 1)
+		go func() { answered <- lastOfItsConnection(f, 1) }()
+		synctest.Wait()
+		began := time.Now()
+		f.wait(t.Context())
+		if got, want := time.Since(began), takes+farewellQuiet; got != want {
+			t.Errorf("the server went on for %v, want %v", got, want)
+		}
+		if got := <-answered; got != "" {
+			t.Errorf("Connection: %s, before the signal", got)
+		}
+	})
+}
+
+// TestFarewellServe: pce serve ends connections where no more may be open, and waits for what those that rest may ask.
+func TestFarewellServe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("net.spn", []byte("P ProductNode(B, C){\n  B Bernoulli(b|p=0.25)\n  C Bernoulli(c|p=0.5)\n}\n# b;c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serving(t, nil, "--model", "m=net.spn", "--max-connections", "2")
+	for _, last := range []bool{false, true} {
+		transport := new(http.Transport)
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v2/health/live", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, w.Body) // or the client closes the connection
+		if w.Body.Close(); err != nil || w.StatusCode != 200 || w.Close != last {
+			t.Errorf("status %d, %v, and the connection ends: %v, want %v", w.StatusCode, err, w.Close, last)
+		}
+	}
+	began := time.Now()
+	if code, said := stop(); code != 0 || time.Since(began) < farewellQuiet {
+		t.Errorf("exit %d after %v, while a client may ask: %s", code, time.Since(began), said)
 	}
 }
