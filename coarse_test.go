@@ -22,8 +22,10 @@ func TestCoarse(t *testing.T) {
 		"a = input x0 gaussian 30000000 100":                                            "",
 		"a = input x0 gaussian 0 1e-37":                                                 "",
 		"a = input x0 bernoulli 0.5\nb = input x1 gaussian 100 0.1\nc = product a b":    "",
-		"a = input x0 bernoulli 1e-50\nb = input x0 bernoulli 1\ns = sum a b : 1 1e-60": "2 probabilities are too small for float32, the least 1e-60,",
-		"a = input x0 categorical categories=3 1e-50 1e-45 1":                           "1 probability is too small for float32, the least 1e-50,",
+		"a = input x0 bernoulli 1e-50\nb = input x0 bernoulli 1\ns = sum a b : 1 1e-60": "2 probabilities, the least 1e-60, are 0 in answers of the tensor path",
+		"a = input x0 categorical categories=3 1e-50 1e-45 1":                           "a probability of 1e-50 is 0 in answers of the tensor path",
+		"a = input[2] x0 binomial trials=2 1e-50 / 0.99999999\ns = sum a : 0.5 0.5":     "2 probabilities, the least 1e-50, are 0",
+		"a = input[2] x0 binomial trials=2 1 / 0.9999999\ns = sum a : 0.5 0.5":          "",
 		"a = input x0 poisson 1e12\nb = input x1 gaussian 16777216 1\nc = product a b":  "column 2 has",
 	} {
 		vars := 1 + strings.Count(text, "x1")

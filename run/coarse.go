@@ -46,8 +46,9 @@ func (b *Blueprint) Coarse() string {
 	return ""
 }
 
-// Faint says in a line how many probabilities of a circuit that was made elsewhere are so small that float32, of which tensors are made, has 0
-// for them, so that rows which are possible count as impossible there; "" where none is.
+// Faint says in a line how many probabilities of a circuit that was made elsewhere float32, of which tensors are made, has as 0, so that rows
+// which are possible count as impossible there: those that are too small for it, and what a binomial leaf leaves its failures where
+// float32 rounds its successes to 1. It is "" where none is.
 func (b *Blueprint) Faint() string {
 	if b.wide == nil { // no file has more digits than tensors
 		return ""
@@ -56,7 +57,8 @@ func (b *Blueprint) Faint() string {
 	count, least := 0, math.Inf(1)
 	for i := range g.Nodes {
 		id, n := circuit.NodeID(i), &g.Nodes[i]
-		if !g.OwnsParams(id) || n.Kind == circuit.Input && !circuit.ParamsAreTable(n.Leaf) {
+		_, binomial := n.Leaf.(circuit.Binomial)
+		if !g.OwnsParams(id) || n.Kind == circuit.Input && !binomial && !circuit.ParamsAreTable(n.Leaf) {
 			continue
 		}
 		p := make([]float64, g.NumParams(id))
@@ -64,18 +66,21 @@ func (b *Blueprint) Faint() string {
 			return ""
 		}
 		for _, x := range p {
-			if x > 0 && float32(x) == 0 {
+			switch {
+			case x > 0 && float32(x) == 0:
 				count, least = count+1, min(least, x)
+			case binomial && x < 1 && float32(x) == 1:
+				count, least = count+1, min(least, 1-x)
 			}
 		}
 	}
 	if count == 0 {
 		return ""
 	}
-	are := "probabilities are"
+	are, them := fmt.Sprintf("%d probabilities, the least %.3g, are", count, least), "one of them"
 	if count == 1 {
-		are = "probability is"
+		are, them = fmt.Sprintf("a probability of %.3g is", least), "it"
 	}
-	return fmt.Sprintf("%d %s too small for float32, the least %.3g, and 0 in answers of the tensor path, which takes rows that need them for impossible; the path of code has them in float64, for log-likelihoods",
-		count, are, least)
+	return fmt.Sprintf("%s 0 in answers of the tensor path, whose parameters are float32, so that rows which need %s count as impossible; the path of code has float64, for log-likelihoods",
+		are, them)
 }
