@@ -94,8 +94,8 @@ func (a *account) leave(place *admission) {
 // rows. A request of at most this size counts as one row.
 const headBytes = 512
 
-// expect estimates the rows of a request from its bytes. Earlier ones that are hardly longer than a head may be nearly all rows: a
-// request that is longer has no more than in proportion to all bytes. The caller holds lane.mu.
+// expect estimates the rows of a request from its bytes, rather too low, as rows that find no room are refused once they are decoded. Of
+// earlier ones nothing may have been a head, so that rows are in proportion to all bytes, or headBytes. The caller holds lane.mu.
 func (a *account) expect(bytes int) int {
 	if bytes <= headBytes || a.meanBytes == 0 {
 		return 1
