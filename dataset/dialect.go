@@ -18,7 +18,9 @@ const dialectRecords = 100
 // cells, another one that gives all records the same number is taken: programs
 // write semicolons and tabs into files named .csv. A semicolon or a tab is also
 // preferred to a comma that occurs in numbers only (1,5;2,5), so that reading
-// meets these numbers and refuses them.
+// meets these numbers and refuses them. Text that is not a record tells against
+// a delimiter under which it is none; where that is so of all that cut records
+// into cells, the records before it decide, so that reading meets that text.
 func dialectOf(start []byte, whole bool, customary byte) fields.Dialect {
 	d := fields.Dialect{Delimiter: customary}
 	seen := start
@@ -26,16 +28,15 @@ func dialectOf(start []byte, whole bool, customary byte) fields.Dialect {
 		seen = seen[:len(seen)-1]
 	}
 	d.CR = bytes.IndexByte(start, '\n') < 0 && bytes.IndexByte(seen, '\r') >= 0
-	if n := cellsOf(start, whole, d); n.same && n.cells > 1 && !(customary == ',' && n.decimals) {
-		return d
-	}
-	for _, delimiter := range []byte{',', ';', '\t'} {
-		other := fields.Dialect{Delimiter: delimiter, CR: d.CR}
-		if delimiter == customary {
-			continue
+	for _, broken := range []bool{false, true} {
+		if n := cellsOf(start, whole, d); n.fits(broken) && !(customary == ',' && n.decimals) {
+			return d
 		}
-		if n := cellsOf(start, whole, other); n.same && n.cells > 1 {
-			return other
+		for _, delimiter := range []byte{',', ';', '\t'} {
+			other := fields.Dialect{Delimiter: delimiter, CR: d.CR}
+			if delimiter != customary && cellsOf(start, whole, other).fits(broken) {
+				return other
+			}
 		}
 	}
 	return d
@@ -59,20 +60,23 @@ type recordShape struct {
 	cells    int  // of the first record
 	same     bool // all records have as many
 	decimals bool // commas occur in numbers only; see decimalCommas
+	broken   bool // the text behind them is not a record
 }
 
+// fits reports whether the records have one number of cells, two or more, and whether they are broken is as wanted.
+func (s recordShape) fits(broken bool) bool { return s.same && s.cells > 1 && s.broken == broken }
+
 // cellsOf cuts the records at the start of a file. The last one is left out if
-// it may be incomplete and is not the only one. Where some text is not a record
-// under the dialect, they have nothing in common.
+// it may be incomplete and is not the only one.
 func cellsOf(start []byte, whole bool, d fields.Dialect) recordShape {
 	scan := fields.NewScanner(bytes.NewReader(start), d)
 	var counts []int
+	var s recordShape
 	for len(counts) <= dialectRecords {
 		cells, err := scan.Next()
-		if e := (*fields.Error)(nil); errors.As(err, &e) && !e.Unclosed {
-			return recordShape{}
-		}
-		if err != nil { // the end, or a quote that is closed further on
+		if err != nil { // the end, or a quote that is closed further on, or text that is not a record
+			e := (*fields.Error)(nil)
+			s.broken = errors.As(err, &e) && !e.Unclosed
 			break
 		}
 		counts = append(counts, len(cells))
@@ -81,9 +85,9 @@ func cellsOf(start []byte, whole bool, d fields.Dialect) recordShape {
 		counts = counts[:n-1]
 	}
 	if len(counts) == 0 {
-		return recordShape{}
+		return s
 	}
-	s := recordShape{cells: counts[0]}
+	s.cells = counts[0]
 	s.same = !slices.ContainsFunc(counts, func(n int) bool { return n != s.cells })
 	s.decimals = s.same && d.Delimiter == ',' && decimalCommas(start, whole, d.CR)
 	return s

@@ -146,6 +146,9 @@ func TestRefusedTables(t *testing.T) {
 		{"half a character", wide("a,b\n1,2\n", binary.LittleEndian, true) + "3", "a.csv: after line 2: the text is not valid UTF-16; convert it to UTF-8; the file may be damaged"},
 		{"half a pair", wide("a,b\n1,", binary.BigEndian, true) + "\xd8\x00\x00x\x00\n", "a.csv: after line 1: the text is not valid UTF-16; convert it to UTF-8; the file may be damaged"},
 		{"mixed line ends", "a,b\n1,2\r3,4\n", "a.csv:2:2: line ends are written in several ways (CR and LF); write all of them as LF"},
+		{"mixed line ends between semicolons", "a;b, c\n1;2\n1;2\r3\n", "a.csv:3:2: line ends are written in several ways (CR and LF); write all of them as LF"},
+		{"a bad quote between semicolons", "a;b\n1;\"x\"\n2;\"x\" y\n1;\"x\"\n", "a.csv:3:2: text after a closing quote; write a quote within quotes twice"},
+		{"a bad quote below decimal commas", "a;b\n1,5;2\n1;\"x\" y\n", `a.csv:2:1: "1,5" has a comma where numbers have a decimal point; write points, or set the column's type to label`},
 		{"two names", "a;a\n1;2\n", `a.csv: two columns are named "a"; rename or remove one`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
