@@ -303,6 +303,7 @@ func TestBadCSV(t *testing.T) {
 		{"a.csv", "a\nx\n1.5\n", Options{Header: HeaderYes}, `a.csv:3:1: 1.5 is a number in a column of texts (a.csv:2:1: "x"); fix the cell or set the column's type to label`},
 		{"a.csv", "x,2019\n-1.5,3\n", Options{}, `a.csv:2:1: -1.5 is a number in a column of texts (a.csv:1:1: "x"); if the first row names the columns, set data.header to yes, else fix the cell or set the column's type to label`},
 		{"a.csv", "x,2019\n-1.5,3\n", Options{Header: HeaderNo}, `a.csv:2:1: -1.5 is a number in a column of texts (a.csv:1:1: "x"); fix the cell or set the column's type to label`},
+		{"a.csv", "x,y\nfoo,3\n-1.5,3\n", Options{}, `a.csv:3:1: -1.5 is a number in a column of texts (a.csv:2:1: "foo"); fix the cell or set the column's type to label`},
 		{"a.csv", "x,2019\nx,3\n-1.5,3\n", Options{}, `a.csv:3:1: -1.5 is a number in a column of texts (a.csv:1:1: "x"); fix the cell or set the column's type to label`},
 		{"a.csv", "n,m\n\"1,234\",2\n567,3\n", Options{}, `a.csv:2:1: "1,234" has a comma, as all texts of its column are numbers with commas; write numbers with a decimal point and nothing between thousands, or set the column's type to label`},
 		{"a.csv", "\"1,5\"\n\"2,5\"\n", Options{}, `a.csv:2:1: "2,5" has a comma, as all texts of its column are numbers with commas; write numbers with a decimal point and nothing between thousands, or set the column's type to label`},

@@ -136,7 +136,7 @@ func (f *inference) add(row []Value) error {
 // be the names of columns.
 func (f *inference) mayBeName(col int) bool {
 	c, ok := f.recs.(*csvRecords)
-	return ok && f.auto && c.names == nil && c.first[col].Kind == String && f.columns[col].cells-f.columns[col].numbers == 1
+	return ok && f.auto && c.names == nil && !c.undecided && c.first[col].Kind == String && f.columns[col].cells-f.columns[col].numbers == 1
 }
 
 func (g *guess) because() string {
