@@ -114,6 +114,29 @@ func TestNumberReader(t *testing.T) {
 	}
 }
 
+// TestWithBlanks: names without the blanks of the schema's are these, unless that could be two columns of the schema or of the header.
+func TestWithBlanks(t *testing.T) {
+	for _, tt := range []struct{ schema, header, want []string }{
+		{[]string{" a", "b\t"}, []string{"b", "a", "c"}, []string{"b\t", " a", "c"}},
+		{[]string{" a", "a "}, []string{"a"}, []string{"a"}},
+		{[]string{" a", "a"}, []string{"a", " a"}, []string{"a", " a"}},
+		{[]string{" a"}, []string{"a", " a"}, []string{"a", " a"}},
+		{[]string{" a"}, []string{" a", "a"}, []string{" a", "a"}},
+		{[]string{" a", " a"}, []string{"a", "a"}, []string{" a", " a"}},
+		{[]string{"a"}, []string{" a"}, []string{" a"}},
+		{[]string{"  "}, []string{"", "a"}, []string{"  ", "a"}},
+		{nil, []string{"a"}, []string{"a"}},
+	} {
+		var s Schema
+		for _, name := range tt.schema {
+			s.Columns = append(s.Columns, Column{Name: name})
+		}
+		if got := WithBlanks(tt.header, &s); !slices.Equal(got, tt.want) {
+			t.Errorf("%q with the names of %q is %q, want %q", tt.header, tt.schema, got, tt.want)
+		}
+	}
+}
+
 // TestIntegers: an integer is rounded once, from itself and not from the nearest float64. Random ones lie near half-way
 // between two float32 numbers.
 func TestIntegers(t *testing.T) {

@@ -120,7 +120,7 @@ func (r *recordReader) next(b *Batch, n int) error {
 }
 
 // WithBlanks returns the names of a header as the schema has them: tables in text do not keep the blanks around their cells with which
-// names of columns may begin or end. What is left of two different names stays as it is.
+// names of columns may begin or end. What is left of two different names stays as it is, and so does what is beside the whole name.
 func WithBlanks(names []string, s *Schema) []string {
 	whole := map[string]string{} // by what is left without the blanks
 	for _, c := range s.Columns {
@@ -131,9 +131,13 @@ func WithBlanks(names []string, s *Schema) []string {
 			whole[name] = c.Name
 		}
 	}
+	kept := make(map[string]bool, len(names))
+	for _, name := range names {
+		kept[name] = true
+	}
 	out := slices.Clone(names)
 	for i, name := range names {
-		if is, ok := whole[name]; ok {
+		if is, ok := whole[name]; ok && !kept[is] {
 			out[i] = is
 		}
 	}
