@@ -472,7 +472,11 @@ func (a *app) compareExpected(ctx context.Context, path string, want []float64) 
 			return nil, ended(ctx, path, fmt.Errorf("%w: %s, line %d: %.40q is not a number", dataset.ErrFormat, path, n+1, lines.Text()))
 		}
 		if n < len(want) {
-			c.compare(n, want[n], x, expectedBound*math.Max(1, math.Abs(x)/expectedLarge))
+			bound := expectedBound
+			if large := math.Abs(x) / expectedLarge; large > 1 && !math.IsInf(large, 0) {
+				bound *= large
+			}
+			c.compare(n, want[n], x, bound)
 		}
 	}
 	if err := lines.Err(); err != nil || ctx.Err() != nil {

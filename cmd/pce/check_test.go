@@ -158,6 +158,7 @@ func TestCheckExpectedLarge(t *testing.T) {
 		"-1000000000\n-2.00000001\n-Inf\n":     false,
 		"-1000000000\n-2\n-1000000000000000\n": false,
 		"-Inf\n-2\n-Inf\n":                     false,
+		"NaN\n-2\n-Inf\n":                      false,
 	} {
 		path := filepath.Join(t.TempDir(), "expected")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -166,6 +167,9 @@ func TestCheckExpectedLarge(t *testing.T) {
 		c, err := (&app{}).compareExpected(t.Context(), path, want)
 		if err != nil || c.OK != ok {
 			t.Errorf("%q: %+v, %v; want %v", text, c, err, ok)
+		}
+		if c != nil && !(c.Bound <= 1e4) { // no more than that of -1e15: -Inf and NaN have that of small numbers
+			t.Errorf("%q: the bound is %v", text, c.Bound)
 		}
 	}
 }
