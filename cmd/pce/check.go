@@ -29,8 +29,8 @@ import (
 // errCheck means that a path is further from the reference than its bound.
 var errCheck = errors.New("pce: check failed")
 
-// Bounds of differences in nats: of the reference from values that were computed elsewhere, for a log-likelihood of 1,000 and less, and
-// of the tensor path in float32 from the reference, for one of 1 and less. Both are relative beyond.
+// Bounds of differences in nats: of the reference from values that were computed elsewhere, for log-likelihoods up to expectedLarge, and
+// of the tensor path in float32 from the reference, for those up to 1. Both grow with larger ones.
 const (
 	expectedBound = 1e-9
 	expectedLarge = 1000
@@ -112,7 +112,7 @@ Every row is evaluated by recursion in float64 with all digits of the file, on t
 code and on the tensor path, as far as the model's leaves allow. A path must be within its
 bound of the evaluation, but for rows below what it has, -1e9 nats of tensors and 2^-1022 of
 hardware: these are -Inf there, and counted. With --expected, the evaluation must be within
-1e-9 nats of the numbers in a file, or within 1e-12 of a number beyond a thousand nats.
+1e-9 nats of the numbers in a file; those beyond 1,000 nats must agree in twelve digits.
 
 The raw scores and leaves of a decision forest are compared with those of the plain
 evaluator, which every path must equal to the bit: the interpreter of sliced forests,
