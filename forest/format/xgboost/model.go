@@ -2,6 +2,7 @@ package xgboost
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -180,7 +181,10 @@ func (d *document) gradientBooster(s source) error {
 			d.booster, err = s.text()
 			return err
 		case "gbtree":
-			return d.gradientBooster(s)
+			outer := d.booster
+			err = d.gradientBooster(s)
+			d.booster = cmp.Or(outer, d.booster)
+			return err
 		case "weight_drop":
 			d.weightDrop, err = s.numbers(nil)
 			return err
