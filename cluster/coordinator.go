@@ -109,8 +109,8 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	if err != nil {
 		host = "unknown"
 	}
-	c.follow(ctx) // there may have been no run for long
-	l, fence, err := takeLead(ctx, c.o.Bus.Bucket(LeadBucket), Holder{ID: c.o.ID, Inbox: c.inbox, Run: o.Spec.Run, Host: host, PID: os.Getpid()}, c.lease, o.OnWait)
+	holder := Holder{ID: c.o.ID, Inbox: c.inbox, Run: o.Spec.Run, Host: host, PID: os.Getpid()}
+	l, fence, err := takeLead(ctx, c.o.Bus.Bucket(LeadBucket), holder, c.lease, c.follow, o.OnWait)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (c *Coordinator) Begin(ctx context.Context, o RunOptions) (_ *Run, err erro
 	r.background.Go(func() { r.discover(live) })
 	r.background.Go(func() { r.report(live) })
 	r.background.Go(func() {
-		l.keep(live, c.follow, func(fence uint64) {
+		l.keep(live, func(fence uint64) {
 			select {
 			case r.leads <- fence:
 			case <-live.Done():

@@ -19,20 +19,23 @@ type lead struct {
 	holder []byte
 	id     string
 	lease  func() time.Duration
+	follow func(context.Context) // asks for the lease anew
 
 	mu  sync.Mutex
 	rev uint64 // of the record
 }
 
-// takeLead waits for the lead. onWait is called with each other holder.
-func takeLead(ctx context.Context, bucket Bucket, h Holder, lease func() time.Duration, onWait func(Holder)) (l *lead, fence uint64, err error) {
+// takeLead waits for the lead. The lease is asked for before each try, as there may have been no run for long, or another one. onWait is
+// called with each other holder.
+func takeLead(ctx context.Context, bucket Bucket, h Holder, lease func() time.Duration, follow func(context.Context), onWait func(Holder)) (l *lead, fence uint64, err error) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		panic(fmt.Sprintf("BUG: cluster: holder: %v", err))
 	}
-	l = &lead{bucket: bucket, holder: text, id: h.ID, lease: lease}
+	l = &lead{bucket: bucket, holder: text, id: h.ID, lease: lease, follow: follow}
 	var last Holder
 	for {
+		follow(ctx)
 		other, err := l.try(ctx)
 		if err != nil {
 			return nil, 0, err
@@ -82,8 +85,8 @@ func (l *lead) try(ctx context.Context) (other *Holder, err error) {
 
 // keep renews the lead until ctx ends. changed is called with a new fence after
 // the record had expired, as it does while the broker is away, and with 0 once
-// another has the lead. renewed is called after each renewal, whether or not it succeeds.
-func (l *lead) keep(ctx context.Context, renewed func(context.Context), changed func(fence uint64)) {
+// another has the lead. The lease is asked for after each renewal, whether or not that succeeds.
+func (l *lead) keep(ctx context.Context, changed func(fence uint64)) {
 	for {
 		select {
 		case <-time.After(l.lease() / 4):
@@ -108,7 +111,7 @@ func (l *lead) keep(ctx context.Context, renewed func(context.Context), changed 
 			}
 		}
 		cancel()
-		renewed(ctx)
+		l.follow(ctx)
 	}
 }
 

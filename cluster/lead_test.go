@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,8 +71,35 @@ func TestLeadReleased(t *testing.T) {
 }
 
 // TestLeadShortened gives the broker a shorter lease than its coordinator lives by, while that leads a run: it lives by the shorter one
-// from its next renewal on, and its record does not vanish again.
+// from its next renewal on, its record does not vanish again, and a worker that comes is let in at once.
 func TestLeadShortened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const before = 60 * simnet.Lease // what the broker had
+		w, r, has := leaseWorld(t, before)
+		defer w.finish()
+		has.Store(int64(simnet.Lease))
+		time.Sleep(before)
+		for range 60 {
+			time.Sleep(time.Second)
+			if _, err := w.net.Host("c-0").Bus().Bucket(cluster.LeadBucket).Get(t.Context(), cluster.LeadKey); err != nil {
+				t.Errorf("the lead is not held: %v", err)
+			}
+		}
+		generation := statusOf(t, w).Term.Generation
+		w.startWorker("w-2")
+		time.Sleep(simnet.Lease)
+		if now := statusOf(t, w).Term.Generation; now == generation {
+			t.Errorf("a worker that came a lease ago has not been let in: no term after generation %d", now)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLeadFollowed waits for the lead that another run has, while the broker is given a shorter lease: the lead is kept from its first
+// renewal on.
+func TestLeadFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, simnet.Faults{})
 		defer w.finish()
@@ -79,22 +107,25 @@ func TestLeadShortened(t *testing.T) {
 		tr := w.addTraining("c-0")
 		host := w.net.Host("c-0")
 		defer host.Peers().Close()
-		const before = 6 * simnet.Lease // what the broker had
+		leads := host.Bus().Bucket(cluster.LeadBucket)
+		if _, err := leads.Create(t.Context(), cluster.LeadKey, []byte(`{"id": "c-1"}`)); err != nil {
+			t.Fatal(err)
+		}
 		var has atomic.Int64
-		has.Store(int64(before))
+		has.Store(int64(10 * simnet.Lease))
 		c := cluster.NewCoordinator(cluster.CoordinatorOptions{
-			ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Lease: before, Log: w.log,
+			ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Lease: 10 * simnet.Lease, Log: w.log,
 			LeaseNow: func(context.Context) (time.Duration, error) { return time.Duration(has.Load()), nil },
 		})
-		r, err := c.Begin(t.Context(), cluster.RunOptions{Spec: tr.toy.Spec("c-0"), Transport: "memory"})
+		r, err := c.Begin(t.Context(), cluster.RunOptions{
+			Spec: tr.toy.Spec("run"), Transport: "memory", OnWait: func(cluster.Holder) { has.Store(int64(simnet.Lease)) },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		has.Store(int64(simnet.Lease))
-		time.Sleep(before)
-		for range 60 {
+		for range 30 {
 			time.Sleep(time.Second)
-			if _, err := host.Bus().Bucket(cluster.LeadBucket).Get(t.Context(), cluster.LeadKey); err != nil {
+			if _, err := leads.Get(t.Context(), cluster.LeadKey); err != nil {
 				t.Errorf("the lead is not held: %v", err)
 			}
 		}
@@ -102,6 +133,37 @@ func TestLeadShortened(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// leaseWorld begins a run on one worker, of a coordinator that asks for the lease in has, where it finds the one that it is made with.
+func leaseWorld(t *testing.T, lease time.Duration) (w *world, r *cluster.Run, has *atomic.Int64) {
+	w, has = newWorld(t, 1, simnet.Faults{}), new(atomic.Int64)
+	has.Store(int64(lease))
+	w.startWorker("w-1")
+	tr := w.addTraining("c-0")
+	host := w.net.Host("c-0")
+	t.Cleanup(func() { _ = host.Peers().Close() })
+	c := cluster.NewCoordinator(cluster.CoordinatorOptions{
+		ID: "c-0", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}, Lease: lease, Log: w.log,
+		LeaseNow: func(context.Context) (time.Duration, error) { return time.Duration(has.Load()), nil },
+	})
+	r, err := c.Begin(t.Context(), cluster.RunOptions{Spec: tr.toy.Spec("run"), Transport: "memory"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, r, has
+}
+
+// statusOf reads what the coordinator says of the run.
+func statusOf(t *testing.T, w *world) (s cluster.RunStatus) {
+	rec, err := w.net.Host("c-0").Bus().Bucket(cluster.RunsBucket).Get(t.Context(), "run")
+	if err == nil {
+		err = json.Unmarshal(rec.Value, &s)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return s
 }
 
 // betweenBucket has an update of the record that it returns carried out before its reader can delete that.

@@ -138,6 +138,7 @@ func (r *Run) loop(ctx context.Context) {
 		case fence := <-r.leads:
 			r.newLead(fence)
 		case <-tick.C:
+			tick.Reset(r.c.lease() / 20) // which may be another one now
 			r.tick(time.Now())
 		case <-ctx.Done():
 			r.fail(fmt.Errorf("%w: the run was closed", ErrCluster))
