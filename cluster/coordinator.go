@@ -25,8 +25,9 @@ type CoordinatorOptions struct {
 	Bus   Bus
 	Peers []Peers       // one for each transport it has
 	Lease time.Duration // a worker that is silent for this long is given up; 0: DefaultLease
-	// LeaseNow asks the broker how long records of the lead live. A coordinator that learns of a shorter time than it lives by lives by
-	// that, or its lead would vanish before it is renewed; nil: it stays as it is.
+	// LeaseNow asks the broker how long records of members and the lead live, which the coordinator lives by from then on: with a longer
+	// time its lead would vanish before it is renewed, and with a shorter one it would give up workers that live by the broker's and
+	// speak less often; nil: the lease stays as it is.
 	LeaseNow func(ctx context.Context) (time.Duration, error)
 	Log      *slog.Logger
 }
@@ -37,7 +38,7 @@ type Coordinator struct {
 	o     CoordinatorOptions
 	log   *slog.Logger
 	inbox string
-	lives atomic.Int64 // the lease, which only becomes shorter
+	lives atomic.Int64 // the lease
 
 	mu  sync.Mutex
 	run *Run // the present one
@@ -66,8 +67,8 @@ func (c *Coordinator) follow(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.lease()/4)
 	defer cancel()
-	if now, err := c.o.LeaseNow(ctx); err == nil && now > 0 && now < c.lease() {
-		c.log.Warn("the broker has a shorter lease now; living by it", "lease", now, "before", c.lease())
+	if now, err := c.o.LeaseNow(ctx); err == nil && now > 0 && now != c.lease() {
+		c.log.Warn("the broker has another lease now; living by it", "lease", now, "before", c.lease())
 		c.lives.Store(int64(now))
 	}
 }

@@ -97,6 +97,25 @@ func TestLeadShortened(t *testing.T) {
 	})
 }
 
+// TestLeadLengthened gives the broker a longer lease, by which workers live that are started since: they speak less often than once in
+// the lease that the coordinator began with, and are not given up for that.
+func TestLeadLengthened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r, has := leaseWorld(t, simnet.Lease/12) // workers here speak every tenth of simnet.Lease
+		defer w.finish()
+		has.Store(int64(simnet.Lease))
+		time.Sleep(simnet.Lease)
+		before := statusOf(t, w).Term
+		time.Sleep(10 * simnet.Lease)
+		if now := statusOf(t, w).Term; now != before {
+			t.Errorf("the run went from term %v to %v, though its worker stayed", before, now)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestLeadFollowed waits for the lead that another run has, while the broker is given a shorter lease: the lead is kept from its first
 // renewal on.
 func TestLeadFollowed(t *testing.T) {
