@@ -17,8 +17,8 @@ import (
 	"github.com/pce-engine/pce/internal/atomicfile"
 )
 
-// errNoRoot is in what is said of a file that a member may not read.
-var errNoRoot = errors.New("lies in no root")
+// errNoRoot is in what is said of a file that a member may not read, and errLeadsOut where a link would have it read another one.
+var errNoRoot, errLeadsOut = errors.New("lies in no root"), errors.New("is a link, or lies behind one, that leads out of the root")
 
 // maxContents bounds the size that a file of a run may say it has.
 const maxContents = 1 << 42
@@ -164,7 +164,7 @@ func (s *Files) Open(ctx context.Context, r FileRef, blobs cluster.Blobs) (strin
 	if r.Blob {
 		return s.fetch(ctx, r, blobs)
 	}
-	if errors.Is(why, errNoRoot) {
+	if errors.Is(why, errNoRoot) || errors.Is(why, errLeadsOut) {
 		return "", fmt.Errorf("%w: %w", dataset.ErrSetting, why)
 	}
 	if at := new(fs.PathError); errors.As(why, &at) { // it names the rest of the path, below the root, alone
@@ -182,6 +182,9 @@ func sameFile(ctx context.Context, root, rel string, r *FileRef) error {
 	}
 	defer dir.Close()
 	info, err := dir.Stat(rel)
+	if _, out := dir.Stat(".."); err != nil && errors.Is(err, errors.Unwrap(out)) {
+		return fmt.Errorf("%s %w %s, or is absolute; name the path that it leads to, or let the file be uploaded", r.Path, errLeadsOut, root)
+	}
 	if err != nil {
 		return err
 	}

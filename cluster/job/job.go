@@ -123,7 +123,7 @@ func (j *Job) Open(ctx context.Context, path string) (string, error) {
 			err = Bad(j.ID, "%w: %s %w of the coordinator; start pce cluster up with the --root of the workers, too, or submit the job with --upload", dataset.ErrSetting, path, errNoRoot)
 		case errors.Is(err, dataset.ErrFormat):
 			err = Bad(j.ID, "%w, and submit the job again if it has changed since", err)
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, dataset.ErrSetting) || errors.Is(err, fs.ErrNotExist):
 			err = Bad(j.ID, "%w", err)
 		case err == nil:
 			if j.opened == nil {
