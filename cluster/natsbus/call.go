@@ -161,7 +161,7 @@ func (b *Bus) try(ctx, up context.Context, msg *nats.Msg, p pace) (resp *nats.Ms
 }
 
 // transient finds the refusals that may pass by themselves: while servers elect leaders, before a stream is made, and where a consumer cannot
-// be made because another member removes the one of that name at the moment.
+// be made because another member removes the one of that name at the moment. One of other settings, some of which "can not be updated", stays.
 func transient(resp *nats.Msg) error {
 	if len(resp.Header) != 0 || len(resp.Data) > 4096 || len(resp.Data) == 0 {
 		return nil
@@ -172,7 +172,8 @@ func transient(resp *nats.Msg) error {
 	if json.Unmarshal(resp.Data, &env) != nil || env.Error == nil {
 		return nil
 	}
-	if env.Error.Code == 503 || env.Error.Code == 429 || hasCode(env.Error, codeConsumerCreate, codeConsumerStore) {
+	unmade := hasCode(env.Error, codeConsumerCreate, codeConsumerStore) && !strings.Contains(env.Error.Description, "can not")
+	if env.Error.Code == 503 || env.Error.Code == 429 || unmade {
 		return env.Error
 	}
 	return nil

@@ -77,7 +77,9 @@ func (q *queue) ensureTakers(ctx, up context.Context) error {
 		MaxDeliver:    -1,
 		MaxAckPending: -1,
 	}}
-	if _, err := q.bus.ask(ctx, "CONSUMER.CREATE."+jobsStream+"."+takers, request, nil); err != nil {
+	if _, err := q.bus.ask(ctx, "CONSUMER.CREATE."+jobsStream+"."+takers, request, nil); hasCode(err, codeConsumerCreate) {
+		return fmt.Errorf("%w: consumer %s of stream %s of the broker was made by something else, delete it: %w", cluster.ErrCluster, takers, jobsStream, err)
+	} else if err != nil {
 		return err
 	}
 	s.made = up

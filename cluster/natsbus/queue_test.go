@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pce-engine/pce/cluster"
 )
@@ -91,5 +92,23 @@ func TestNoTakers(t *testing.T) {
 	}
 	if d, err := b.Jobs().Next(ctx); err != nil || d.ID() != "r-client" {
 		t.Errorf("with it: %v, %v; want the job", d, err)
+	}
+}
+
+// TestOtherTakers has another program make the consumer of jobs with settings that stay as they are: that does not pass, and is said at once.
+func TestOtherTakers(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	b := connect(t, Options{URLs: broker.URL()})
+	ctx := within(t, time.Minute)
+	other := map[string]any{"stream_name": jobsStream, "config": jetstream.ConsumerConfig{
+		Name: takers, Durable: takers, AckPolicy: jetstream.AckExplicitPolicy, MaxWaiting: 7,
+	}}
+	if _, err := b.ask(ctx, "CONSUMER.CREATE."+jobsStream+"."+takers, other, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Jobs().Next(ctx)
+	if !errors.Is(err, cluster.ErrCluster) || errors.Is(err, cluster.ErrUnreachable) || !strings.Contains(err.Error(), "was made by something else, delete it: max waiting can not be updated") {
+		t.Errorf("a consumer of other settings: %v", err)
 	}
 }
