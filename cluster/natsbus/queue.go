@@ -66,6 +66,10 @@ func (q *queue) ensureTakers(ctx, up context.Context) error {
 		}
 		s.old = true
 	}
+	lease, err := q.bus.LeaseNow(ctx)
+	if err != nil || lease <= 0 {
+		lease = q.bus.lease
+	}
 	request := struct {
 		Stream string                   `json:"stream_name"`
 		Config jetstream.ConsumerConfig `json:"config"`
@@ -73,7 +77,7 @@ func (q *queue) ensureTakers(ctx, up context.Context) error {
 		Name: takers, Durable: takers,
 		DeliverPolicy: jetstream.DeliverAllPolicy,
 		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       redeliveries * q.bus.lease,
+		AckWait:       redeliveries * lease,
 		MaxDeliver:    -1,
 		MaxAckPending: -1,
 	}}

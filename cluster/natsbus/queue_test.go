@@ -112,3 +112,23 @@ func TestOtherTakers(t *testing.T) {
 		t.Errorf("a consumer of other settings: %v", err)
 	}
 }
+
+// TestTakersLease makes the consumer of jobs with the lease that the broker has by then: who made it with that of its connection would have
+// jobs of a taker that has died wait for three of the old ones.
+func TestTakersLease(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t, BrokerOptions{})
+	b := connect(t, Options{URLs: broker.URL(), Lease: time.Hour})
+	connect(t, Options{URLs: broker.URL(), Lease: time.Second})
+	ctx := within(t, time.Minute)
+	if err := b.Jobs().Submit(ctx, "r-client", []byte("job")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Jobs().Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var info jetstream.ConsumerInfo
+	if _, err := b.ask(ctx, "CONSUMER.INFO."+jobsStream+"."+takers, nil, &info); err != nil || info.Config.AckWait != redeliveries*time.Second {
+		t.Errorf("jobs come again after %v, %v; want three leases of a second", info.Config.AckWait, err)
+	}
+}
