@@ -87,3 +87,31 @@ func TestBeginWaits(t *testing.T) {
 		}
 	})
 }
+
+// TestBeginAgain leads runs whose records say that they are done: that of one which pce train --cluster resumes says that it runs, also while
+// it waits for workers, and that of the queue stays.
+func TestBeginAgain(t *testing.T) {
+	for id, want := range map[string]string{LocalPrefix + "1": StateRunning, "run-1": StateDone} {
+		synctest.Test(t, func(t *testing.T) {
+			host := simnet.New(1, simnet.Faults{}).Host("c-1")
+			defer host.Peers().Close()
+			l := testLead(t, host.Bus())
+			l.Coordinator = cluster.NewCoordinator(cluster.CoordinatorOptions{ID: "c-1", Bus: host.Bus(), Peers: []cluster.Peers{host.Peers()}})
+			l.ID, l.Transport = id, "memory"
+			if err := PutRun(t.Context(), l.Bus, &Record{RunStatus: cluster.RunStatus{Run: id, State: StateDone}}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			if err := l.Begin(ctx, [32]byte{}, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("without workers it ends with %v", err)
+			}
+			if r, _, err := GetRun(t.Context(), l.Bus, id); err != nil || r.State != want {
+				t.Errorf("run %s is %s, %v; want %s", id, r.State, err, want)
+			}
+			if err := l.Close(t.Context(), true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
