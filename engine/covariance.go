@@ -59,7 +59,12 @@ func (e *Engine) covariances(ctx context.Context, b *dataset.Batch, variables []
 	}
 	points, without := 0, make([]bool, k)
 	for i, s := range summaries {
-		points, without[i] = max(points, pointsOf(&s.column)), !s.summable()
+		points = max(points, pointsOf(&s.column))
+		summable, err := e.summable(ctx, s, columns[i])
+		if err != nil {
+			return err
+		}
+		without[i] = !summable
 	}
 	later = turned(later, without)
 	most := pointRows(e.rows, points)
@@ -285,24 +290,27 @@ type point struct {
 // maxSupport bounds the points of a cell, and negligible is the probability of a unit that has none.
 const maxSupport, negligible = 1 << 14, 1e-14
 
-// summable reports whether a cell has points whatever its posterior is.
-func (s *summary) summable() bool {
+// summable reports whether there is a sum over the values of a column, whatever its posterior is.
+func (e *Engine) summable(ctx context.Context, s *summary, column int32) (bool, error) {
 	if s.units == nil {
-		return true
+		return true, nil
 	}
 	even := make([]float64, len(s.units))
 	for i := range even {
 		even[i] = 1 / float64(len(even))
 	}
-	if s.oneKind("") != nil {
-		return false
+	err := s.oneKind("")
+	if _, steps := s.units[0].family.(stepwise); err == nil && !steps {
+		_, err = s.grid(even, "")
+	} else if err == nil {
+		if _, err = s.parts(even, ""); err == nil {
+			_, err = e.binDensities(ctx, column)
+		}
 	}
-	if _, ok := s.units[0].family.(stepwise); ok {
-		_, err := s.parts(even, "")
-		return err == nil
+	if errors.Is(err, dataset.ErrSetting) {
+		return false, nil
 	}
-	_, err := s.grid(even, "")
-	return err == nil
+	return err == nil, err
 }
 
 // oneKind gives an error with the name of the column if units are of several families, whose densities are of different measures.

@@ -270,8 +270,15 @@ func TestCovariancesInAnyOrder(t *testing.T) {
 		{{circuit.RealHistogram{Breaks: []float64{5.5, 10.5}}, []float64{0.2}}, {circuit.Bernoulli{}, []float64{0.25, 0.75}}},
 	})
 	families := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
-	for name, m := range map[string]*model{"wide and narrow": wide, "two families": families} {
-		b := m.batch([][]float64{{missing, missing}})
+	bins := circuit.RealHistogram{Breaks: []float64{-0.5, 0.5, 7.5, 8.5}}
+	low, high := part{bins, []float64{2, 0, 0}}, part{bins, []float64{0, 0, 1}} // which integrate to 2 and to 1, and are those of a third column, too
+	g, params = mixture([]float64{0.5, 0.5}, [][]part{
+		{low, {circuit.Bernoulli{}, []float64{0.5, 0.5}}, low}, {high, {circuit.Bernoulli{}, []float64{0.25, 0.75}}, high},
+	})
+	g.Nodes[2].Tie, params[2] = circuit.TieTo(0), nil
+	shared := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
+	for name, m := range map[string]*model{"wide and narrow": wide, "two families": families, "shared histograms": shared} {
+		b := m.batch([][]float64{[]float64{missing, missing, missing}[:m.graph.NumVars]})
 		want, product := 0.5*0.125*8, 0.5*0.75*8 // Σ (mean of a unit - 4) · (its probability of 1 - 0.625), halved; and of the product
 		for _, variables := range [][]int{{0, 1}, {1, 0}} {
 			out, mean := make([]float64, 4), make([]float64, 1)

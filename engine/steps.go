@@ -144,20 +144,25 @@ func (s *summary) parts(p []float64, name string) ([]point, error) {
 	return points, nil
 }
 
-// normalise makes the densities of a column's stepwise units integrate to 1 until the function that it returns is
-// called: parts have the probabilities of normalised bins, and posteriors given an observed cell take densities as they
-// are. It multiplies all of them by one number, which no posterior depends on, so that the floor that a density has
-// outside of the bins is nothing beside them. Where another column shares densities they all stay, since its cells count
-// as they are; if these do not integrate to 1, or a floor counts beside the bins of other units, that is an error with the name of the column.
-func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error, err error) {
-	const largest, rounding = 0x1p60, 1e-5
-	before, after := map[int64][]float32{}, map[int64][]float64{} // by offset: [bins, width]
-	shared, changed, uneven, top, floor := false, false, false, 0.0, 0.0
+// binDensities are the densities of a column's stepwise units, by the offset of their parameters: [bins, width].
+type binDensities struct {
+	before map[int64][]float32
+	after  map[int64][]float64 // normalised
+	top    float64             // of these
+	shared bool                // with another column
+}
+
+// binDensities reads those of a column. Where another column shares them they have to stay as they are, since its cells count so; if
+// they do not integrate to 1, or a floor counts beside the bins of other units, that is an error with the name of the column.
+func (e *Engine) binDensities(ctx context.Context, column int32) (*binDensities, error) {
+	const rounding = 1e-5
+	d := &binDensities{before: map[int64][]float32{}, after: map[int64][]float64{}}
+	changed, uneven, floor := false, false, 0.0
 	var steps []float64 // of the first units
 	for _, f := range e.prog.Functions() {
 		in := &e.prog.Inputs[f]
 		family, ok := in.Family.(stepwise)
-		if !ok || in.Column != column || before[in.Params] != nil {
+		if !ok || in.Column != column || d.before[in.Params] != nil {
 			continue
 		}
 		units, err := e.unitsOfInput(ctx, in)
@@ -173,43 +178,57 @@ func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error
 			outside := math.Exp(family.LogProb(units[u].params, math.Inf(1)))
 			floor, uneven = max(floor, outside), uneven || !slices.Equal(steps, breaks)
 			for bin, m := range family.Masses(units[u].params) {
-				d := m / (breaks[bin+1] - breaks[bin])
+				x := m / (breaks[bin+1] - breaks[bin])
 				uneven = uneven || units[u].params[bin] < outside
-				densities[bin*width+u], top = d, max(top, d)
-				changed = changed || !(math.Abs(units[u].params[bin]-d) <= rounding*d)
+				densities[bin*width+u], d.top = x, max(d.top, x)
+				changed = changed || !(math.Abs(units[u].params[bin]-x) <= rounding*x)
 			}
 		}
 		area := make([]float32, len(densities))
 		if err := e.ReadParams(ctx, in.Params, area); err != nil {
 			return nil, err
 		}
-		before[in.Params], after[in.Params] = area, densities
-		shared = shared || slices.ContainsFunc(e.prog.Inputs, func(other layers.Input) bool {
+		d.before[in.Params], d.after[in.Params] = area, densities
+		d.shared = d.shared || slices.ContainsFunc(e.prog.Inputs, func(other layers.Input) bool {
 			return other.Owner == in.Owner && other.Column != column
 		})
 	}
 	switch {
-	case shared && changed:
+	case d.shared && changed:
 		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms do not integrate to 1 and are also those of another one; leave one of them out",
 			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)))
-	case shared && uneven && floor > rounding*top:
+	case d.shared && uneven && floor > rounding*d.top:
 		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms have a density of %.3g outside of their bins, where others have theirs, and are also those of another one; leave one of them out",
 			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)), floor)
-	case shared:
+	}
+	return d, nil
+}
+
+// normalise makes the densities of a column's stepwise units integrate to 1 until the function that it returns is
+// called: parts have the probabilities of normalised bins, and posteriors given an observed cell take densities as they
+// are. It multiplies all of them by one number, which no posterior depends on, so that the floor that a density has
+// outside of the bins is nothing beside them. Those that another column shares stay.
+func (e *Engine) normalise(ctx context.Context, column int32) (undo func() error, err error) {
+	const largest = 0x1p60
+	d, err := e.binDensities(ctx, column)
+	if err != nil {
+		return nil, err
+	}
+	if d.shared {
 		return func() error { return nil }, nil
 	}
 	undo = func() error {
-		for offset, area := range before {
+		for offset, area := range d.before {
 			if err := e.dev.Write(context.WithoutCancel(ctx), e.params, int(offset), area); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	for offset, densities := range after {
+	for offset, densities := range d.after {
 		area := make([]float32, len(densities))
-		for i, d := range densities {
-			area[i] = float32(d * (largest / top))
+		for i, x := range densities {
+			area[i] = float32(x * (largest / d.top))
 		}
 		if err := e.dev.Write(ctx, e.params, int(offset), area); err != nil {
 			return nil, errors.Join(err, undo())
