@@ -157,7 +157,7 @@ type binDensities struct {
 func (e *Engine) binDensities(ctx context.Context, column int32) (*binDensities, error) {
 	const rounding = 1e-5
 	d := &binDensities{before: map[int64][]float32{}, after: map[int64][]float64{}}
-	changed, uneven, floor := false, false, 0.0
+	changed, uneven, floor, low, high := false, false, 0.0, math.Inf(1), math.Inf(-1)
 	var steps []float64 // of the first units
 	for _, f := range e.prog.Functions() {
 		in := &e.prog.Inputs[f]
@@ -173,6 +173,7 @@ func (e *Engine) binDensities(ctx context.Context, column int32) (*binDensities,
 		if steps == nil {
 			steps = breaks
 		}
+		low, high = min(low, breaks[0]), max(high, breaks[len(breaks)-1])
 		densities := make([]float64, family.NumParams()*width)
 		for u := range units {
 			outside := math.Exp(family.LogProb(units[u].params, math.Inf(1)))
@@ -197,7 +198,7 @@ func (e *Engine) binDensities(ctx context.Context, column int32) (*binDensities,
 	case d.shared && changed:
 		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms do not integrate to 1 and are also those of another one; leave one of them out",
 			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)))
-	case d.shared && uneven && floor > rounding*d.top:
+	case d.shared && uneven && floor*(high-low) > rounding: // what it adds to a mass of 1
 		return nil, fmt.Errorf("%w: a sum over the values of %s, whose histograms have a density of %.3g outside of their bins, where others have theirs, and are also those of another one; leave one of them out",
 			dataset.ErrSetting, e.columnName(int(e.prog.Columns[column].Var)), floor)
 	}

@@ -161,4 +161,10 @@ func TestHistogramCovariancesRefuse(t *testing.T) {
 			t.Errorf("shared leaves over the same bins, a floor of %v: %v, %v", floor, out, err)
 		}
 	}
+	for floor, want := range map[float64]error{1e-9: nil, 4e-6: dataset.ErrSetting} { // little beside the densest bin, but not beside a wide one
+		low, wide := circuit.RealHistogram{Breaks: []float64{0, 1, 2}, Floor: floor}, circuit.RealHistogram{Breaks: []float64{4, 5, 1005}}
+		if out, err := shared(wide, low, []float64{0.5, 0.0005}); !errors.Is(err, want) || want == nil && !(math.Abs(out[1]/(253.75*253.75/4)-1) < 1e-4) {
+			t.Errorf("shared leaves of which one has a wide bin, a floor of %v: %v, %v", floor, out, err)
+		}
+	}
 }
