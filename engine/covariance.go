@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pce-engine/pce/dataset"
 	"github.com/pce-engine/pce/layers"
@@ -300,11 +301,21 @@ func (e *Engine) summable(ctx context.Context, s *summary, column int32) (bool, 
 		even[i] = 1 / float64(len(even))
 	}
 	err := s.oneKind("")
-	if _, steps := s.units[0].family.(stepwise); err == nil && !steps {
-		_, err = s.grid(even, "")
-	} else if err == nil {
+	switch _, steps := s.units[0].family.(stepwise); {
+	case err != nil:
+	case steps:
 		if _, err = s.parts(even, ""); err == nil {
 			_, err = e.binDensities(ctx, column)
+		}
+	default:
+		_, err = s.grid(even, "")
+		for i := range even {
+			if s.wide(i) { // a posterior without such units has another grid
+				even[i] = 0
+			}
+		}
+		if err == nil && slices.Max(even) > 0 {
+			_, err = s.grid(even, "")
 		}
 	}
 	if errors.Is(err, dataset.ErrSetting) {
@@ -369,17 +380,23 @@ type grid struct {
 	logs         bool
 }
 
+// wide reports whether a unit is one of positive numbers and so wide that its grid is one of their logarithms.
+func (s *summary) wide(i int) bool {
+	const narrow = 0.01 // a standard deviation of a logarithm
+	family := s.units[i].family
+	return family.Check(0.5) == nil && family.Check(-1) != nil && s.variance[i] > narrow*narrow*s.mean[i]*s.mean[i]
+}
+
 // grid returns that of a column without codes or steps, whose units have probabilities p. On it
 // the trapezoidal rule integrates the mixture, as fine as its smallest standard
 // deviation, and every number for counts. Positive numbers have the grid in the logarithm, unless
 // all units are so narrow that they are nearly normal. A grid of more than maxSupport points, or finer
 // than float32, is an error with the name of the column.
 func (s *summary) grid(p []float64, name string) (grid, error) {
-	const reach, narrow = 10, 0.01 // standard deviations, and one of a logarithm
-	family := s.units[0].family
-	counts, logs := family.Check(0.5) != nil, false
+	const reach = 10 // standard deviations
+	counts, logs := s.units[0].family.Check(0.5) != nil, false
 	for i := range s.units {
-		logs = logs || p[i] > negligible && !counts && family.Check(-1) != nil && s.variance[i] > narrow*narrow*s.mean[i]*s.mean[i]
+		logs = logs || p[i] > negligible && s.wide(i)
 	}
 	lo, hi, step := math.Inf(1), math.Inf(-1), math.Inf(1)
 	for i := range s.units {

@@ -291,6 +291,20 @@ func TestCovariancesInAnyOrder(t *testing.T) {
 			}
 		}
 	}
+	// Units of which a grid of logarithms has the widest one as well, but no grid of their numbers.
+	logNormal := func(mean, sd float64) part { return part{circuit.LogNormal{}, []float64{mean, sd}} }
+	bit := func(p float64) part { return part{circuit.Bernoulli{}, []float64{1 - p, p}} }
+	g, params = mixture([]float64{0.25, 0.25, 0.5}, [][]part{
+		{logNormal(0, 0.005), bit(0.25), bit(1)}, {logNormal(5, 0.005), bit(0.75), bit(1)}, {logNormal(2, 1), bit(0.75), bit(0)},
+	})
+	m := buildWith(t, g, params, engine.Options{Rows: 4, Queries: true})
+	want := (math.Exp(5) - 1) * math.Exp(0.005*0.005/2) / 8
+	for _, variables := range [][]int{{0, 1}, {1, 0}} {
+		out := make([]float64, 4)
+		if err := m.eng.Covariance(t.Context(), m.batch([][]float64{{missing, missing, 1}}), variables, out); err != nil || !near(out[1], want, 1e-5) {
+			t.Errorf("two narrow units of three: covariances %v of columns %v, want %v: %v", out, variables, want, err)
+		}
+	}
 }
 
 // TestQuantilesOfLeaves compares quantiles of all sizes with what inverts the distribution function by hand.
