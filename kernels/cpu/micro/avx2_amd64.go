@@ -69,7 +69,7 @@ func avx2Turn(dst *float32, dstRow int, src *float32, srcRow, rows, cols int) {
 
 func avx2Product(a *ProductArgs) {
 	switch {
-	case len(a.Factors) == 0 || a.Width%8 != 0:
+	case len(a.Factors) == 0 || a.Width == 0 || a.Width%8 != 0:
 		genericProduct(a)
 	case !a.isWide():
 		product256(a)

@@ -262,6 +262,20 @@ func TestProductOfNothing(t *testing.T) {
 	})
 }
 
+// TestProductOfNoElements checks that rows without elements are left alone.
+func TestProductOfNoElements(t *testing.T) {
+	every(t, func(t *testing.T, s *Set) {
+		for factors := range 6 {
+			p := newProductCase(3, 0, factors, false, func() float32 { return 1 })
+			for _, p.wide = range []bool{false, true} {
+				s.Product(p.args(0, 3, true))
+				p.out.check(t, fmt.Sprintf("%d factors", factors))
+				p.scratch.check(t, fmt.Sprintf("%d factors: scratch", factors))
+			}
+		}
+	})
+}
+
 // TestProductEdges checks the ends of the exponent range of plain products.
 func TestProductEdges(t *testing.T) {
 	every(t, func(t *testing.T, s *Set) {
