@@ -229,6 +229,52 @@ func TestProductOfAnySize(t *testing.T) {
 	})
 }
 
+// TestProductOfManyFactors multiplies normal numbers, which a set may take another way than others, with as many factors as let mantissas
+// grow beyond any float, and some that are not normal. Rows are found by codes, all or every second. The numbers are far below
+// 1, so that the others, beside them, are not so small that they count as lost.
+func TestProductOfManyFactors(t *testing.T) {
+	const rows = 9
+	every(t, func(t *testing.T, s *Set) {
+		rng := seeded()
+		normal := func() float32 { return float32(math.Ldexp(1.5+rng.Float64()/2, rng.IntN(40)-60)) }
+		for _, width := range []int{8, 16, 32, 56, 64} {
+			for _, factors := range []int{1, 2, 4, 64, 65, 400} {
+				for _, stored := range []bool{false, true} {
+					for _, odd := range []float32{1, 0, 0x1p-140} {
+						name := fmt.Sprintf("width=%d factors=%d stored=%v odd=%g", width, factors, stored, odd)
+						p := newProductCase(rows, width, factors, false, normal)
+						p.wide = true
+						for i := range p.factors {
+							if f := &p.factors[i]; f.Codes == nil && !stored {
+								f.Codes = &[]uint16{2, 0, 1, 8, 8, 5, 7, 6, 3, math.MaxUint16}[0]
+							}
+						}
+						for _, m := range p.tables { // in every second vector of a row
+							for r := range m.rows {
+								for j := range width {
+									if rng.IntN(16*factors) == 0 {
+										*m.at(r, j) = odd
+									}
+								}
+							}
+						}
+						s.Product(p.args(0, rows, true))
+						p.check(t, name, true)
+						for r := range rows {
+							for j, got := range p.out.row(r) {
+								if m, _ := p.exact(r, j); m == 0 && got != 0 {
+									t.Fatalf("%s: row %d element %d = %v, want 0", name, r, j, got)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+		checkControl(t)
+	})
+}
+
 // offsetBy returns the address of element i of p, nil where p is.
 func offsetBy(p *float32, i int) *float32 {
 	if p == nil {
