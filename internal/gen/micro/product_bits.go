@@ -8,7 +8,7 @@ import (
 
 // Wide products with AVX2, where split takes fifteen instructions and not two. Mantissas and exponents of normal floats are
 // fields of their bits; a 0 among the factors shows in the least of them, after the last one. The columns of a row from
-// the first vector on in which the least is neither are computed with split.
+// the first vector on in which the least is neither 0 nor a normal float are computed with split.
 
 // productBits emits productWide for AVX2: mantissas of a row go to Out and exponents to Scratch, until the shift is known.
 func productBits(a *asm) {
