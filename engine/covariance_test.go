@@ -262,7 +262,7 @@ func wideBeside(t *testing.T, leaf circuit.Leaf, params []float64) *model {
 	return buildWith(t, g, reference.Params{{0, 1e-5, 8, 1}, params, nil, {0.5, 0.5}}, engine.Options{Rows: 4, Queries: true})
 }
 
-// TestCovariancesInAnyOrder asks about columns over whose values there is no sum, named before another one over whose values there is.
+// TestCovariancesInAnyOrder names a column whose values cannot be summed over before one whose values can.
 func TestCovariancesInAnyOrder(t *testing.T) {
 	wide := wideBeside(t, circuit.Categorical{Categories: 2}, []float64{0.5, 0.5, 0.25, 0.75})
 	g, params := mixture([]float64{0.5, 0.5}, [][]part{

@@ -50,15 +50,7 @@ func TestSubmitPipes(t *testing.T) {
 
 // TestSubmitPipedCluster submits to the cluster that a pipe names, which has its text once.
 func TestSubmitPipedCluster(t *testing.T) {
-	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	broker := startNATS(t, natsbus.BrokerOptions{Dir: t.TempDir()})
 	dir := t.TempDir()
 	pipe, rows := filepath.Join(dir, "url"), filepath.Join(dir, "a.csv")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -73,7 +65,12 @@ func TestSubmitPipedCluster(t *testing.T) {
 	defer cancel()
 	var stderr bytes.Buffer
 	code := Run(ctx, []string{"cluster", "submit", "--cluster", "@" + pipe, "--config", "preset:nltcs", "--set", "data.train=" + rows, "--set", "data.valid=", "--set", "data.test="}, nil, strings.NewReader(""), io.Discard, &stderr)
-	if err := <-written; err != nil || code != exitOK {
-		t.Errorf("exit %d (%v): %s", code, err, &stderr)
+	select {
+	case err := <-written:
+		if err != nil || code != exitOK {
+			t.Errorf("exit %d (%v): %s", code, err, &stderr)
+		}
+	case <-ctx.Done():
+		t.Errorf("exit %d, and the pipe was not read: %s", code, &stderr)
 	}
 }

@@ -49,7 +49,7 @@ func TestFarewell(t *testing.T) {
 		drain time.Duration
 		want  time.Duration
 	}{
-		{"there is no client", 0, time.Second, 0, 1, time.Minute, 0},
+		{"without clients", 0, time.Second, 0, 1, time.Minute, 0},
 		{"none asks", 1, time.Second, 0, 1, time.Minute, farewellQuiet},
 		{"some ask", 9, 90 * time.Millisecond, 3, 1, time.Minute, 270*time.Millisecond + farewellQuiet},
 		{"all ask", 3, 90 * time.Millisecond, 3, 1, time.Minute, 270 * time.Millisecond},

@@ -12,15 +12,10 @@ import (
 	"github.com/pce-engine/pce/cluster/natsbus"
 )
 
-// TestLeaseDenied starts a worker with another --lease than the broker has and a key that may not set it: it lives by the broker's, or
-// its record would vanish before it was written the next time.
-func TestLeaseDenied(t *testing.T) {
-	dir := t.TempDir()
-	seats, err := natsbus.NewSeats(filepath.Join(dir, "seats"), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: filepath.Join(dir, "broker"), Seats: seats})
+// startNATS starts a broker that ends with the test.
+func startNATS(t *testing.T, o natsbus.BrokerOptions) *natsbus.Broker {
+	t.Helper()
+	broker, err := natsbus.StartBroker(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +24,18 @@ func TestLeaseDenied(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return broker
+}
+
+// TestLeaseDenied starts a worker with another --lease than the broker has and a key that may not set it: it lives by the broker's, or
+// its record would vanish before it was written the next time.
+func TestLeaseDenied(t *testing.T) {
+	dir := t.TempDir()
+	seats, err := natsbus.NewSeats(filepath.Join(dir, "seats"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := startNATS(t, natsbus.BrokerOptions{Dir: filepath.Join(dir, "broker"), Seats: seats})
 	coordinator, worker := seats[0], seats[2]
 	bus, err := natsbus.Connect(t.Context(), natsbus.Options{URLs: broker.URL(), Credentials: coordinator.File, Lease: 20 * time.Second})
 	if err != nil {
@@ -54,15 +61,7 @@ func TestLeaseDenied(t *testing.T) {
 func TestLeaseShortened(t *testing.T) {
 	defer func(before time.Duration) { leaseInterval = before }(leaseInterval)
 	leaseInterval = 10 * time.Millisecond
-	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	broker := startNATS(t, natsbus.BrokerOptions{Dir: t.TempDir()})
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "log")) // a connection may still write when the command has ended
 	if err != nil {
@@ -88,15 +87,7 @@ func TestLeaseShortened(t *testing.T) {
 
 // TestLeaseLeftOut starts a worker and a coordinator without --lease on a broker for which another has set one: it stays as it is.
 func TestLeaseLeftOut(t *testing.T) {
-	broker, err := natsbus.StartBroker(natsbus.BrokerOptions{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	broker := startNATS(t, natsbus.BrokerOptions{Dir: t.TempDir()})
 	leaseOf := func(o natsbus.Options) time.Duration {
 		o.URLs = broker.URL()
 		bus, err := natsbus.Connect(t.Context(), o)

@@ -17,9 +17,9 @@ input int doc[W] in [0,D), z[W] in [0,K); input float x[W,K,D]; array float h[W,
 	}{
 		{"a copy", `h[k,t,d] += x[i,t,d] : { [k,t,d,i] : 0 <= k < W, 0 <= t < K, 0 <= d < D, 0 <= i <= k };
 a[k,t] += h[k,t,doc[k]] : { [k,t] : 0 <= k < W, 0 <= t < K };`, true},
-		{"no elements where there is no copy", `h[k,t,d] += x[i,t,d] : { [k,t,d,i] : 1 <= k < W, 0 <= t < K, 0 <= d < D, 0 <= i <= k };
+		{"no elements beside the copies", `h[k,t,d] += x[i,t,d] : { [k,t,d,i] : 1 <= k < W, 0 <= t < K, 0 <= d < D, 0 <= i <= k };
 a[k,t] += h[k,t,doc[k]] : { [k,t] : 1 <= k < W, 0 <= t < K };`, true},
-		{"elements where there is no copy", `h[k,t,d] += x[i,t,d] : { [k,t,d,i] : 0 <= k < W, 0 <= t < K, 0 <= d < D, 0 <= i <= k };
+		{"elements beside the copies", `h[k,t,d] += x[i,t,d] : { [k,t,d,i] : 0 <= k < W, 0 <= t < K, 0 <= d < D, 0 <= i <= k };
 a[k,t] += h[k,t,doc[k]] : { [k,t] : 1 <= k < W, 0 <= t < K };`, false},
 		{"more than a copy", `h[k,t,d] += x[i,t,d] : { [k,t,d,i] : 0 <= k < W, 0 <= t < K, 0 <= d < D, 0 <= i <= k };
 a[k,t] += h[k,t,doc[k]] : { [k,t] : 0 <= k < W, 0 <= t < K };
